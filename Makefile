@@ -1,0 +1,58 @@
+# Needs python3 (3.11 or newer) and make. Everything else goes into .venv.
+#   make test ARGS="-m 'not slow'"      hands ARGS to pytest
+#   make demo PYTHON=python3.12         picks another Python
+
+PYTHON ?= python3
+BIN := .venv/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.NOTPARALLEL:
+.PHONY: help demo test lint bench docs clean
+
+help:
+	@echo "make demo   solve, verify and sample from one problem"
+	@echo "make test   run the tests"
+	@echo "make lint   check style and types"
+	@echo "make bench  run the benchmarks with every solver installed"
+	@echo "make docs   build the documentation into build/docs"
+	@echo "make clean  remove what the others made, except .venv"
+
+demo: .venv/.dev
+	@mkdir -p build
+	$(BIN)/optdp solve problems/use-cases/sick-leave.toml --out build/sick-leave.json
+	$(BIN)/optdp verify build/sick-leave.json
+	$(BIN)/optdp sample build/sick-leave.json --input 12 --count 5
+
+test: .venv/.dev
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+lint: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy optdp
+
+bench: .venv/.dev .venv/.solvers
+	$(BIN)/python -m tests.bench $(ARGS)
+
+docs: .venv/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir build/docs
+
+clean:
+	rm -rf build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find optdp tests examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# One stamp for each set of extras; a change of pyproject.toml installs again.
+.venv/.dev .venv/.solvers .venv/.docs: .venv/.%: pyproject.toml | .venv/.created
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@touch $@
+
+.venv/.created:
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "optdp needs Python 3.11 or newer. Found no $(PYTHON). Install it, or name another: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "optdp needs Python 3.11 or newer. Found $$($(PYTHON) --version 2>&1). Name another: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv .venv >/dev/null 2>&1 \
+	  || $(PYTHON) -m virtualenv --quiet .venv >/dev/null 2>&1 \
+	  || virtualenv --quiet --python $(PYTHON) .venv >/dev/null 2>&1 \
+	  || { echo "Cannot create .venv: install your system's python3-venv package, or virtualenv, and run make again." >&2; exit 1; }
+	@touch $@

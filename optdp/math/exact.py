@@ -1,0 +1,127 @@
+"""Exact numbers and rigorous balls: how decimals come in and how claims go out.
+
+Numbers that a user writes are rationals: `"0.1"` is one tenth, a Python float is the binary fraction that it is.
+Transcendental values (`e^eps`, logarithms) are balls of `python-flint`: a midpoint with a radius that is proved to
+cover the true value. A claim leaves as a decimal string rounded to the private side.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import flint
+from flint import arb, fmpq, fmpz
+
+from optdp.errors import ProblemError
+
+PRECISION = 256
+"""Bits of working precision for balls; far beyond what any claim needs."""
+
+Number = int | float | str | Fraction | Decimal
+
+_DECIMAL = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,4})?")
+_RATIO = re.compile(r"[+-]?\d{1,400}/\d{1,400}")
+
+
+def to_fraction(value: Number, name: str) -> Fraction:
+    """The rational number that `value` is; refuses what is not finite and what would take forever to read."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Fraction | Decimal):
+        raise ProblemError(f"{name} must be a number. Found {value!r}. Write a decimal or a fraction such as \"1/3\".")
+    if isinstance(value, str):
+        text = value.strip()
+        if not _DECIMAL.fullmatch(text) and not _RATIO.fullmatch(text):
+            shown = text if len(text) <= 40 else text[:37] + "..."
+            raise ProblemError(f"{name} must be a decimal or a fraction. Found {shown!r}. Write \"0.3\" or \"3/10\".")
+        if "/" in text and int(text.split("/")[1]) == 0:
+            raise ProblemError(f"{name} must have a denominator that is not zero. Found {text!r}.")
+        if abs(int(re.split("[eE]", text)[1]) if re.search("[eE]", text) else 0) > 1000:
+            raise ProblemError(f"{name} must have an exponent between -1000 and 1000. Found {text[:40]!r}.")
+        return Fraction(text)
+    if isinstance(value, float | Decimal) and not math.isfinite(value):
+        raise ProblemError(f"{name} must be finite. Found {value}.")
+    if isinstance(value, Decimal) and abs(value.adjusted()) > 1000:
+        raise ProblemError(f"{name} must have an exponent between -1000 and 1000. Found {value}.")
+    return Fraction(value)
+
+
+def show(value: Fraction) -> str:
+    """A rational as the shortest string that reads back as itself: a decimal if it has one, else a fraction."""
+    rest = value.denominator
+    twos = (rest & -rest).bit_length() - 1
+    rest >>= twos
+    fives = 0
+    while rest % 5 == 0:
+        rest //= 5
+        fives += 1
+    digits = max(twos, fives)
+    if rest != 1 or digits > 60:
+        return f"{value.numerator}/{value.denominator}"
+    scaled = value.numerator * 10**digits // value.denominator
+    text = f"{abs(scaled):0{digits + 1}d}"
+    text = f"{text[:-digits]}.{text[-digits:]}" if digits else text
+    return f"-{text}" if scaled < 0 else text
+
+
+def ball(value: Fraction | int) -> arb:
+    """The ball of a rational at the current precision."""
+    if isinstance(value, int):
+        return arb(fmpz(value))
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+def precision(bits: int = PRECISION) -> flint.ctx:  # type: ignore[valid-type]
+    """A context in which balls carry `bits` bits: `with precision(): ...`."""
+    return flint.ctx.workprec(bits)
+
+
+def floor_scaled(value: arb, bits: int) -> int:
+    """The largest integer proved to be at most `value * 2^bits`."""
+    return int((value * arb(2) ** bits).lower().floor().unique_fmpz())
+
+
+def ceil_scaled(value: arb, bits: int) -> int:
+    """The smallest integer proved to be at least `value * 2^bits`."""
+    return int((value * arb(2) ** bits).upper().ceil().unique_fmpz())
+
+
+def upper_fraction(value: arb, bits: int = 128) -> Fraction:
+    """A rational that is at least `value`."""
+    return Fraction(ceil_scaled(value, bits), 1 << bits)
+
+
+def lower_fraction(value: arb, bits: int = 128) -> Fraction:
+    """A rational that is at most `value`."""
+    return Fraction(floor_scaled(value, bits), 1 << bits)
+
+
+def decimal_up(value: Fraction, digits: int = 20) -> str:
+    """A decimal with `digits` places that is at least `value`."""
+    return show(Fraction(-((-value.numerator * 10**digits) // value.denominator), 10**digits))
+
+
+def decimal_down(value: Fraction, digits: int = 20) -> str:
+    """A decimal with `digits` places that is at most `value`."""
+    return show(Fraction((value.numerator * 10**digits) // value.denominator, 10**digits))
+
+
+def geometric_ratio(epsilon: Fraction) -> Fraction:
+    """The `q` of geometric noise: a dyadic rational at least `e^-epsilon`, so that the noise errs on the private side."""
+    bits = 64 + math.ceil(float(epsilon) * 1.4427)
+    with precision(bits + 128):
+        return upper_fraction((-ball(epsilon)).exp(), bits)
+
+
+def exp_bounds(epsilon: Fraction, bits: int = 192) -> tuple[Fraction, Fraction]:
+    """Rationals below and above `e^epsilon`."""
+    with precision(bits + 64 + math.ceil(abs(float(epsilon)) * 1.4427)):
+        value = ball(epsilon).exp()
+        return lower_fraction(value, bits), upper_fraction(value, bits)
+
+
+def log_upper(ratio: Fraction) -> Fraction:
+    """A rational that is at least `log(ratio)`."""
+    with precision():
+        return upper_fraction(ball(ratio).log(), 160)

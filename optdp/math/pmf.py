@@ -1,0 +1,138 @@
+"""Probability mass functions on `0..last` with exact values.
+
+`ExactPmf` holds integers over a common denominator. `BinomialPmf` is the closed form for very many people, where the
+integers would fill the memory: its values are balls that enclose the exact rationals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import lcm
+from typing import Protocol
+
+from flint import arb, fmpz
+
+from optdp.math.exact import ball, precision
+
+
+class Pmf(Protocol):
+    """What the rest of optdp asks of a distribution on `0..last`."""
+
+    @property
+    def last(self) -> int: ...
+
+    def balls(self, first: int, last: int) -> list[arb]:
+        """Enclosures of the probabilities of `first..last`; zero outside `0..self.last`."""
+
+    def geometric_sum(self, edge: int, q: arb, upwards: bool) -> arb:
+        """`sum over x beyond edge of Pr[x] q^|x - edge|`, beyond meaning `x > edge` (upwards) or `x < edge`."""
+
+    def power_mean(self, q: arb) -> arb:
+        """`E[q^X]`: what geometric tails see of the distribution."""
+
+
+@dataclass(frozen=True)
+class ExactPmf:
+    """Weights over a common denominator; they sum to it exactly."""
+
+    weights: tuple[int, ...]
+    denominator: int
+
+    @staticmethod
+    def from_fractions(values: Sequence[Fraction]) -> ExactPmf:
+        denominator = lcm(*(value.denominator for value in values))
+        return ExactPmf(tuple(int(value * denominator) for value in values), denominator)
+
+    @property
+    def last(self) -> int:
+        return len(self.weights) - 1
+
+    def fraction(self, x: int) -> Fraction:
+        return Fraction(self.weights[x], self.denominator) if 0 <= x <= self.last else Fraction(0)
+
+    def shifted(self, by: int, last: int) -> ExactPmf:
+        """The distribution of `X + by`, stated on `0..last`."""
+        weights = (0,) * by + self.weights + (0,) * (last - by - self.last)
+        return ExactPmf(weights, self.denominator)
+
+    def balls(self, first: int, last: int) -> list[arb]:
+        scale = arb(1) / arb(fmpz(self.denominator))
+        return [
+            arb(fmpz(self.weights[x])) * scale if 0 <= x <= self.last and self.weights[x] else arb(0)
+            for x in range(first, last + 1)
+        ]
+
+    def geometric_sum(self, edge: int, q: arb, upwards: bool) -> arb:
+        total = arb(0)
+        inputs = range(self.last, edge, -1) if upwards else range(0, edge)
+        for x in inputs:  # Horner, from the far end towards the edge
+            total = (total + arb(fmpz(self.weights[x]))) * q
+        return total / arb(fmpz(self.denominator))
+
+    def power_mean(self, q: arb) -> arb:
+        total = arb(0)
+        for weight in reversed(self.weights):
+            total = total * q + arb(fmpz(weight))
+        return total / arb(fmpz(self.denominator))
+
+
+@dataclass(frozen=True)
+class BinomialPmf:
+    """`shift + Bin(n, p)` stated on `0..last`, never written out as a whole."""
+
+    n: int
+    p: Fraction
+    shift: int
+    last: int
+
+    def _at(self, k: int) -> arb:
+        n, p = arb(self.n), ball(self.p)
+        log_choose = (n + 1).lgamma() - arb(k + 1).lgamma() - arb(self.n - k + 1).lgamma()
+        return (log_choose + k * p.log() + (self.n - k) * (1 - p).log()).exp()
+
+    @cached_property
+    def _odds(self) -> Fraction:
+        return self.p / (1 - self.p)
+
+    def balls(self, first: int, last: int) -> list[arb]:
+        low, high = max(first - self.shift, 0), min(last - self.shift, self.n)
+        if low > high:
+            return [arb(0)] * (last - first + 1)
+        odds = ball(self._odds)
+        with precision(448):  # the logarithms of huge factorials cancel, and the recursion loses a bit a step
+            values = [self._at(low)]
+            for k in range(low, high):
+                values.append(values[-1] * odds * (self.n - k) / (k + 1))
+        before = low + self.shift - first
+        return [arb(0)] * before + values + [arb(0)] * (last - first + 1 - before - len(values))
+
+    def geometric_sum(self, edge: int, q: arb, upwards: bool) -> arb:
+        """Terms fall at least as fast as their first ratio beyond the mode, so that a geometric series bounds the rest."""
+        step = 1 if upwards else -1
+        k = edge - self.shift + step
+        k = max(k, 0) if upwards else min(k, self.n)
+        if not 0 <= k <= self.n:
+            return arb(0)
+        total, odds = arb(0), ball(self._odds)
+        term = self._at(k) * q ** abs(k + self.shift - edge)
+        while 0 <= k <= self.n:
+            total += term
+            ratio = (q * odds * (self.n - k) / (k + 1)) if upwards else (q * k / (odds * (self.n - k + 1)))
+            if ratio < 1 and term < total * arb(2) ** -400:
+                rest = term * ratio / (1 - ratio)
+                return total + rest * arb(0.5, 0.5)
+            term *= ratio
+            k += step
+        return total
+
+    def power_mean(self, q: arb) -> arb:
+        p = ball(self.p)
+        return q**self.shift * (1 - p + p * q) ** self.n
+
+
+def total_variation_sum(values: Sequence[Fraction]) -> Fraction:
+    """How far `values` are from summing to one (signed)."""
+    return sum(values, Fraction(0)) - 1

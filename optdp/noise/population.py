@@ -1,0 +1,278 @@
+"""People, what each may contribute, and the distribution of their sum.
+
+All that privacy under a prior asks of a population is, for each distinct person and each contribution `w` of that
+person, the distribution of the sum *given* `w` (A, Definition 5). For independent people that is the distribution of
+"the others", shifted by `w`. Every probability is an exact rational.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from flint import fmpz_poly
+
+from optdp.errors import ProblemError
+from optdp.math.exact import Number, show, to_fraction
+from optdp.math.pmf import BinomialPmf, ExactPmf, Pmf, total_variation_sum
+
+EXACT_LIMIT = 5000
+"""Largest sum for which a binomial is held as integers; beyond it as a closed form."""
+
+Distribution = tuple[Fraction, ...]
+
+
+@dataclass(frozen=True)
+class Person:
+    """A kind of person: how many there are (0: unknown), and the law of the sum given each contribution `0..D`."""
+
+    count: int
+    conditionals: tuple[Pmf, ...]
+
+    @property
+    def largest(self) -> int:
+        """The largest contribution, `D`."""
+        return len(self.conditionals) - 1
+
+
+@dataclass(frozen=True)
+class Population:
+    """Who is counted. Make one with a constructor: `binomial`, `iid`, `independent`, `from_counts`, ..."""
+
+    last: int
+    """The largest possible sum; inputs are `0..last`."""
+    people: tuple[Person, ...]
+    total: Pmf
+    spec: Mapping[str, Any] = field(compare=False)
+    """The population as it stands in a problem file."""
+    laws: tuple[tuple[Distribution, int], ...] = ()
+    """Each distinct law of one person's contribution and how many follow it; empty if they are not independent."""
+
+    @property
+    def size(self) -> int:
+        """How many people there are; 0 if only the law of the others is known."""
+        return sum(person.count for person in self.people)
+
+    @property
+    def largest(self) -> int:
+        """The largest contribution of anybody, `D`: the sensitivity of the sum."""
+        return max(person.largest for person in self.people)
+
+    @cached_property
+    def describe(self) -> str:
+        """One line for people to read."""
+        kinds = f", {len(self.people)} kinds" if len(self.people) > 1 else ""
+        people = f"{self.size:,} people" if self.size else f"sums 0..{self.last}"
+        return f"{self.spec['kind']}: {people}{kinds}, contributions 0..{self.largest}"
+
+    # ------------------------------------------------------------------ constructors
+
+    @staticmethod
+    def binomial(n: int, p: Number) -> Population:
+        """`n` people who each contribute 1 with probability `p`, independently, and else 0."""
+        people = _people_count(n)
+        chance = to_fraction(p, "p")
+        if not 0 <= chance <= 1:
+            raise ProblemError(f"p must lie in [0, 1]. Found {show(chance)}.")
+        spec = {"kind": "binomial", "n": people, "p": show(chance)}
+        return _independent({(1 - chance, chance): people}, spec)
+
+    @staticmethod
+    def iid(n: int, person_pmf: Sequence[Number]) -> Population:
+        """`n` people who each contribute `0..D` with the probabilities `person_pmf`, independently."""
+        people = _people_count(n)
+        law = _law(person_pmf, "pmf")
+        return _independent({law: people}, {"kind": "iid", "n": people, "pmf": [show(value) for value in law]})
+
+    @staticmethod
+    def independent(pmfs: Sequence[Sequence[Number]]) -> Population:
+        """Independent people that differ, one law each. People with the same law are recognised."""
+        if len(pmfs) == 0:
+            raise ProblemError("An independent population needs at least one person. Found none.")
+        laws = Counter(_law(pmf, f"pmf of person {i}") for i, pmf in enumerate(pmfs))
+        listed = [{"count": count, "pmf": [show(value) for value in law]} for law, count in laws.items()]
+        return _independent(dict(laws), {"kind": "independent", "people": listed})
+
+    @staticmethod
+    def from_counts(counts: Sequence[int], n: int | None = None, smoothing: Number = 1) -> Population:
+        """People like those of a past survey: `counts[w]` of them contributed `w`.
+
+        `smoothing` is added to every count (Laplace's rule for 1), so that what was never seen is not impossible.
+        """
+        seen = [_whole(count, "counts") for count in counts]
+        added = to_fraction(smoothing, "smoothing")
+        if added < 0:
+            raise ProblemError(f"smoothing must be at least 0. Found {show(added)}.")
+        total = sum(seen) + added * len(seen)
+        if total <= 0 or any(count < 0 for count in seen):
+            raise ProblemError(f"counts must be at least 0 and not all 0. Found {list(counts)[:8]}.")
+        people = _people_count(sum(seen) if n is None else n)
+        law = _law([(count + added) / total for count in seen], "counts")
+        spec = {"kind": "counts", "n": people, "counts": seen, "smoothing": show(added)}
+        return _independent({law: people}, spec)
+
+    @staticmethod
+    def from_samples(
+        values: Sequence[int] | npt.NDArray[Any], n: int, smoothing: Number = 1, largest: int | None = None
+    ) -> Population:
+        """`n` people like the ones whose contributions `values` were seen; `largest` if more than the largest seen is possible."""
+        seen = [_whole(value, "values") for value in values]
+        if not seen or min(seen) < 0:
+            raise ProblemError("values must be whole numbers of at least 0, and at least one of them.")
+        top = max(seen) if largest is None else _whole(largest, "largest")
+        if max(seen) > top:
+            raise ProblemError(f"values must be at most largest = {top}. Found {max(seen)}.")
+        tally = Counter(seen)
+        return Population.from_counts([tally[w] for w in range(top + 1)], n, smoothing)
+
+    @staticmethod
+    def from_others(others: Sequence[Number], contributions: Sequence[Number] | int = 1) -> Population:
+        """One kind of person, given the distribution of the sum of everybody else.
+
+        `contributions` is the law of one person's contribution `0..D`, or `D` (then each is equally likely). The law
+        only enters the error that is minimised; privacy protects every contribution alike.
+        """
+        rest = ExactPmf.from_fractions(_law(others, "others", least=1))
+        if isinstance(contributions, int):
+            if contributions < 1:
+                raise ProblemError(f"contributions must reach at least 1. Found {contributions}.")
+            contributions = [Fraction(1, contributions + 1)] * (contributions + 1)
+        law = _law(contributions, "contributions")
+        last = rest.last + len(law) - 1
+        conditionals = tuple(rest.shifted(w, last) for w in range(len(law)))
+        spec = {
+            "kind": "others",
+            "others": [show(rest.fraction(x)) for x in range(rest.last + 1)],
+            "contributions": [show(value) for value in law],
+        }
+        return Population(last, (Person(1 if rest.last == 0 else 0, conditionals),), _mix(conditionals, law), spec)
+
+    @staticmethod
+    def from_conditionals(
+        conditionals: Sequence[Sequence[Number]], contributions: Sequence[Number]
+    ) -> Population:
+        """One kind of person, given the law of the sum for each of its contributions; the people need not be independent.
+
+        This is what is left after a release: see `optdp.posterior`.
+        """
+        laws = [ExactPmf.from_fractions(_law(row, f"conditionals[{w}]")) for w, row in enumerate(conditionals)]
+        weights = _law(contributions, "contributions")
+        if len(laws) != len(weights) or len({law.last for law in laws}) != 1:
+            raise ProblemError("conditionals must have one row for each contribution, all of one length.")
+        spec = {
+            "kind": "conditionals",
+            "conditionals": [[show(law.fraction(x)) for x in range(law.last + 1)] for law in laws],
+            "contributions": [show(value) for value in weights],
+        }
+        return Population(laws[0].last, (Person(0, tuple(laws)),), _mix(laws, weights), spec)
+
+    def conservative(self, factor: Number) -> Population:
+        """A more concentrated prior (A, section VI-E): only a share `factor` of each kind of people is uncertain.
+
+        The others are taken to contribute their mean, as if the observer knew it. The inputs stay `0..last`. The
+        paper says that privacy under this prior implies privacy under the full one. That holds for noise that is
+        *added*; a matrix treats inputs differently, and for it the real epsilon must be measured: `epsilon_under`.
+        """
+        share = to_fraction(factor, "conservative")
+        if not 0 < share <= 1:
+            raise ProblemError(f"conservative must lie in (0, 1]. Found {show(share)}.")
+        if not self.laws:
+            raise ProblemError(
+                "conservative needs independent people (binomial, iid, independent, counts). "
+                f"Found a population of kind {self.spec['kind']!r}. Give a more concentrated one directly."
+            )
+        kept = {law: max(1, math.ceil(share * count)) for law, count in self.laws}
+        known = sum(
+            (sum(w * value for w, value in enumerate(law)) * (count - kept[law]) for law, count in self.laws),
+            Fraction(0),
+        )
+        spec = {**self.spec, "conservative": show(share)}
+        return _independent(kept, spec, known=round(known), last=self.last)
+
+
+def _people_count(n: int) -> int:
+    people = _whole(n, "n")
+    if people < 1:
+        raise ProblemError(f"n must be at least 1 person. Found {people}.")
+    if people > 10**9:
+        raise ProblemError(f"n must be at most 1,000,000,000 people. Found {people}.")
+    return people
+
+
+def _whole(value: Any, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ProblemError(f"{name} must be whole numbers. Found {value!r}.")
+    return int(value)
+
+
+def _law(values: Sequence[Number], name: str, least: int = 2) -> Distribution:
+    """A checked probability vector."""
+    law = tuple(to_fraction(value, name) for value in values)
+    if len(law) < least:
+        raise ProblemError(
+            f"{name} must give the probability of each contribution 0..D with D at least 1. Found {len(law)} values."
+        )
+    if any(value < 0 for value in law):
+        raise ProblemError(f"{name} must not be negative. Found {show(min(law))}.")
+    off = total_variation_sum(law)
+    if off:
+        raise ProblemError(
+            f"{name} must sum to exactly 1. Found a sum that is off by {float(off):+.3g}. "
+            "Write the probabilities as decimals or fractions that add up."
+        )
+    return law
+
+
+def _mix(conditionals: Sequence[Pmf], weights: Distribution) -> ExactPmf:
+    """The law of the sum when the contribution itself is drawn from `weights`."""
+    exact = [law for law in conditionals if isinstance(law, ExactPmf)]
+    return ExactPmf.from_fractions(
+        [
+            sum((weight * law.fraction(x) for weight, law in zip(weights, exact, strict=True)), Fraction(0))
+            for x in range(exact[0].last + 1)
+        ]
+    )
+
+
+def _independent(
+    laws: Mapping[Distribution, int], spec: Mapping[str, Any], known: int = 0, last: int | None = None
+) -> Population:
+    """Independent people: the sum of all, and the others of each distinct person, by exact polynomial arithmetic.
+
+    `known` is a constant that is added to every sum (contributions that the observer knows).
+    """
+    listed = tuple(laws.items())
+    reach = sum((len(law) - 1) * count for law, count in listed)
+    last = reach if last is None else last
+    if len(listed) == 1 and len(listed[0][0]) == 2 and listed[0][1] > EXACT_LIMIT and 0 < listed[0][0][1] < 1:
+        ((_, p), n) = listed[0]
+        pair = tuple(BinomialPmf(n - 1, p, known + w, last) for w in (0, 1))
+        return Population(last, (Person(n, pair),), BinomialPmf(n, p, known, last), spec, listed)
+    if reach > 200_000:
+        gigabytes = reach * sum(count for _, count in listed) * 8 / 8e9
+        raise ProblemError(
+            f"The exact distribution of sums up to {reach} would need about {gigabytes:.0f} GB. Use fewer people, "
+            "coarser contributions, or a binomial population, which has a closed form."
+        )
+    exact = [(ExactPmf.from_fractions(law), count) for law, count in listed]
+    product, denominator = fmpz_poly([1]), 1
+    for law, count in exact:
+        product *= fmpz_poly(list(law.weights)) ** count
+        denominator *= law.denominator**count
+    people = []
+    for law, count in exact:
+        others = _coefficients(product // fmpz_poly(list(law.weights)), denominator // law.denominator)
+        people.append(Person(count, tuple(others.shifted(w + known, last) for w in range(law.last + 1))))
+    total = _coefficients(product, denominator).shifted(known, last)
+    return Population(last, tuple(people), total, spec, listed)
+
+
+def _coefficients(polynomial: fmpz_poly, denominator: int) -> ExactPmf:
+    return ExactPmf(tuple(int(value) for value in polynomial.coeffs()), denominator)
