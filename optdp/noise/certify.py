@@ -1,0 +1,265 @@
+"""The certificate: what a noise matrix gives away and what it costs, recomputed from its integers in balls.
+
+Nothing here is copied from a solver. Epsilons are rounded up, lower bounds down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import arb
+
+from optdp.errors import CertificateError
+from optdp.math.exact import ball, log_upper, precision, upper_fraction
+from optdp.math.pmf import Pmf
+from optdp.noise.laws import Laws, Shape
+from optdp.noise.matrix import NoiseMatrix
+from optdp.noise.population import Population
+from optdp.noise.single import SingleLTE
+
+EXPLANATION = (
+    "epsilon bounds how far any output moves the belief about one person of an observer whose knowledge of the "
+    "others is the stated prior; it does not hold against one who knows more, nor for a second release."
+)
+"""The one sentence that goes with every epsilon under a prior."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Proved figures of one matrix. An epsilon of None is infinite: some output tells two secrets apart for certain."""
+
+    epsilon: Fraction | None
+    """Privacy under the prior, as the problem's adjacency defines it."""
+    ordinary_epsilon: Fraction | None
+    """Ordinary differential privacy, with no assumption about anybody."""
+    mae: Fraction
+    """Mean absolute error under the prior, an upper bound."""
+    mse: Fraction
+    """Mean squared error under the prior, an upper bound."""
+    worst_error: Fraction
+    """The largest mean absolute error of any input, an upper bound."""
+    never_worse: bool
+    """Whether no input has a larger mean absolute error than under geometric noise."""
+
+    def check(self, problem: SingleLTE) -> None:
+        """Raise unless everything that the problem asks for is proved."""
+        if self.epsilon is None or self.epsilon > problem.epsilon:
+            found = "infinite" if self.epsilon is None else f"{float(self.epsilon):.12g}"
+            raise CertificateError(
+                f"epsilon under the prior must be at most {float(problem.epsilon):.12g}. Found {found}."
+            )
+        wanted = problem.fallback_epsilon
+        if wanted is not None and (self.ordinary_epsilon is None or self.ordinary_epsilon > wanted):
+            found = "infinite" if self.ordinary_epsilon is None else f"{float(self.ordinary_epsilon):.12g}"
+            raise CertificateError(
+                f"the ordinary epsilon must be at most fallback_epsilon = {float(wanted):.12g}. Found {found}."
+            )
+        if problem.never_worse and not self.never_worse:
+            raise CertificateError(
+                f"no input may have a larger mean absolute error than geometric noise, {float(problem.cap):.12g}. "
+                f"Found {float(self.worst_error):.12g}."
+            )
+
+
+def certify(problem: SingleLTE, matrix: NoiseMatrix) -> Certificate:
+    """Recompute every figure of `matrix` under `problem`'s prior and adjacency."""
+    with precision():
+        laws = Laws.build(problem, Shape.of(matrix))
+        return Certificate(
+            epsilon_of(problem, matrix, laws), ordinary_epsilon(problem, matrix), *_errors(problem, matrix)
+        )
+
+
+def epsilon_under(
+    problem: SingleLTE, matrix: NoiseMatrix, populations: Population | Sequence[Population]
+) -> Fraction | None:
+    """The real epsilon of `matrix` if the world is one of `populations` and not the problem's prior (None: infinite)."""
+    others = (populations,) if isinstance(populations, Population) else tuple(populations)
+    for prior in others:
+        if prior.last > matrix.last:
+            raise CertificateError(
+                f"The matrix serves inputs 0..{matrix.last}. Found a population whose sum reaches {prior.last}."
+            )
+    with precision():
+        laws = Laws.build(problem, Shape.of(matrix), others)
+        return epsilon_of(problem, matrix, laws)
+
+
+def epsilon_of(problem: SingleLTE, matrix: NoiseMatrix, laws: Laws) -> Fraction | None:
+    """The largest log-quotient over every step and every output; with unit steps times `D`."""
+    worst: dict[Fraction, Fraction] = {step.epsilon: Fraction(1) for step in laws.steps}
+    for step, ratio in laws.tail_ratios():
+        worst[step.epsilon] = max(worst[step.epsilon], upper_fraction(ratio))
+    for column in laws.columns(matrix.rows, matrix.denominator).values():
+        for step in laws.steps:
+            one, other = column[step.one], column[step.other]
+            if one == 0 and other == 0:
+                continue
+            if not (one > 0 and other > 0):
+                return None
+            ratio = one / other if one > other else other / one
+            bound = worst[step.epsilon]
+            if not ratio < ball(bound):
+                worst[step.epsilon] = max(bound, upper_fraction(ratio))
+    factor = problem.largest if problem.adjacency == "unit" else 1
+    return max((log_upper(ratio) * factor for ratio in worst.values()), default=Fraction(0))
+
+
+def ordinary_epsilon(problem: SingleLTE, matrix: NoiseMatrix) -> Fraction | None:
+    """The largest log-ratio of `Pr[s|x]` and `Pr[s|x']` over all outputs and adjacent inputs; with unit steps times `D`."""
+    reach = problem.largest if problem.adjacency == "all" else 1
+    factor = 1 if problem.adjacency == "all" else problem.largest
+    worst = log_upper(1 / matrix.q) * reach if matrix.q is not None else Fraction(0)
+    first, last = matrix.inputs
+    low, high = max(first - reach, 0), min(last + reach, matrix.last)
+    masses = {x: matrix.inside_mass(x) for x in range(low, high + 1)}
+    previous: list[tuple[int, dict[int, int] | None]] = []
+    for x in range(low, high + 1):
+        row = matrix.row(x)
+        table = None if row is None else dict(row)
+        for other, before in previous[-reach:]:
+            ratio = _row_ratio(matrix, (other, before), (x, table), masses)
+            if ratio is None:
+                return None
+            worst = max(worst, log_upper(ratio))
+        previous.append((x, table))
+    return worst * factor
+
+
+def _row_ratio(
+    matrix: NoiseMatrix,
+    one: tuple[int, dict[int, int] | None],
+    other: tuple[int, dict[int, int] | None],
+    masses: dict[int, arb],
+) -> Fraction | None:
+    """An upper bound of the largest quotient of two rows in either direction; None if it is infinite."""
+    (x, row), (y, second) = one, other
+    if row is None and second is None:
+        return Fraction(1)  # both plain geometric: the tail's ratio covers them
+    if row is not None and second is not None:
+        if row.keys() != second.keys():
+            return None
+        up = max(-((-weight << 128) // second[s]) for s, weight in row.items())
+        down = max(-((-second[s] << 128) // weight) for s, weight in row.items())
+        quotient = masses[x] / masses[y]
+        scale = arb(2) ** -128
+        return max(upper_fraction(quotient * up * scale), upper_fraction(down * scale / quotient))
+    low, high = matrix.outputs
+    table = row if row is not None else second
+    assert table is not None
+    if len(table) != high - low + 1:
+        return None
+    worst = Fraction(1)
+    for s in range(low, high + 1):
+        ratio = matrix.probability(x, s) / matrix.probability(y, s)
+        worst = max(worst, upper_fraction(ratio if ratio > 1 else 1 / ratio))
+    return worst
+
+
+# ---------------------------------------------------------------------- errors
+
+
+def mixed_prior(problem: SingleLTE, first: int, last: int) -> list[arb]:
+    """The prior of the objective on `first..last`."""
+    total = [arb(0)] * (last - first + 1)
+    for weight, prior in zip(problem.weights, problem.populations, strict=True):
+        if weight:
+            total = [a + ball(weight) * b for a, b in zip(total, prior.total.balls(first, last), strict=True)]
+    return total
+
+
+def row_errors(matrix: NoiseMatrix, power: int = 1) -> list[arb]:
+    """The mean of `|s - x|^power` for each input that has a row (A, Fig. 4), tails included."""
+    first = matrix.inputs[0]
+    errors = []
+    for i, row in enumerate(matrix.rows):
+        x = first + i
+        inside = sum(weight * abs(s - x) ** power for s, weight in row)
+        errors.append(matrix.inside_mass(x) * inside / matrix.denominator + tail_error(Shape.of(matrix), x, power))
+    return errors
+
+
+def tail_error(shape: Shape, x: int, power: int = 1) -> arb:
+    """`sum over s outside the outputs of (1-q)/(1+q) q^|s-x| |s-x|^power`."""
+    if shape.q is None:
+        return arb(0)
+    q, (low, high) = ball(shape.q), shape.outputs
+    if low <= x <= high:
+        return _series(q, x - low + 1, power) + _series(q, high - x + 1, power)
+    near, far = (low - x, high - x + 1) if x < low else (x - high, x - low + 1)
+    return 2 * _series(q, 1, power) - _series(q, near, power) + _series(q, far, power)
+
+
+def _series(q: arb, d: int, power: int) -> arb:
+    """`(1-q)/(1+q) sum over k >= d of k^power q^k`, in closed form."""
+    if power == 1:
+        value = q**d * (d - (d - 1) * q) / (1 - q) ** 2
+    else:
+        value = q**d * (d * d + (1 + 2 * d - 2 * d * d) * q + (d - 1) ** 2 * q * q) / (1 - q) ** 3
+    return value * (1 - q) / (1 + q)
+
+
+def _errors(problem: SingleLTE, matrix: NoiseMatrix) -> tuple[Fraction, Fraction, Fraction, bool]:
+    first, last = matrix.inputs
+    absolute, squared = row_errors(matrix, 1), row_errors(matrix, 2)
+    prior = mixed_prior(problem, first, last)
+    mae = sum((a * b for a, b in zip(prior, absolute, strict=True)), arb(0))
+    mse = sum((a * b for a, b in zip(prior, squared, strict=True)), arb(0))
+    worst = max(upper_fraction(error) for error in absolute)
+    cap = ball(problem.cap)
+    never_worse = all(
+        error < cap or (matrix.outputs == (first + i, first + i) and matrix.q == problem.q)
+        for i, error in enumerate(absolute)
+    )
+    for edge, span, upwards in ((first, (0, first - 1), False), (last, (last + 1, matrix.last), True)):
+        if span[0] > span[1]:
+            continue
+        if matrix.outside == "geometric":
+            assert matrix.q is not None
+            q = ball(matrix.q)
+            missing = _mass_beyond(problem, edge, upwards)
+            mae += missing * 2 * _series(q, 1, 1)
+            mse += missing * 2 * _series(q, 1, 2)
+            worst = max(worst, upper_fraction(2 * _series(q, 1, 1)))
+            never_worse = never_worse and matrix.q == problem.q
+        else:
+            mae, mse, worst = _clamped_errors(problem, matrix, span, mae, mse, worst)
+            never_worse = never_worse and worst < problem.cap
+    return upper_fraction(mae), upper_fraction(mse), worst, never_worse
+
+
+def _mass_beyond(problem: SingleLTE, edge: int, upwards: bool) -> arb:
+    laws: list[tuple[Fraction, Pmf]] = [
+        (weight, prior.total) for weight, prior in zip(problem.weights, problem.populations, strict=True) if weight
+    ]
+    return sum((ball(weight) * law.geometric_sum(edge, arb(1), upwards) for weight, law in laws), arb(0))
+
+
+def _clamped_errors(
+    problem: SingleLTE, matrix: NoiseMatrix, span: tuple[int, int], mae: arb, mse: arb, worst: Fraction
+) -> tuple[arb, arb, Fraction]:
+    """Add the errors of inputs that are served by the row at the table's edge.
+
+    Far inputs are bounded together: their distance to any output is at most `last`.
+    """
+    low, high = span
+    upwards = low > matrix.inputs[1]
+    explicit = (low, min(high, low + 20_000)) if upwards else (max(low, high - 20_000), high)
+    row = matrix.row(explicit[0]) or ()
+    shape = Shape.of(matrix)
+    prior = mixed_prior(problem, *explicit)
+    for x, chance in zip(range(explicit[0], explicit[1] + 1), prior, strict=True):
+        mass = matrix.inside_mass(x) / matrix.denominator
+        one = mass * sum(weight * abs(s - x) for s, weight in row) + tail_error(shape, x, 1)
+        two = mass * sum(weight * (s - x) ** 2 for s, weight in row) + tail_error(shape, x, 2)
+        mae, mse = mae + chance * one, mse + chance * two
+        if x in (explicit[0], explicit[1]):
+            worst = max(worst, upper_fraction(one))
+    if explicit != span:
+        far = explicit[1] if upwards else explicit[0]
+        missing, reach = _mass_beyond(problem, far, upwards), matrix.last
+        mae, mse = mae + missing * reach, mse + missing * reach**2
+        worst = max(worst, Fraction(reach))
+    return mae, mse, worst

@@ -1,0 +1,196 @@
+"""What an observer compares: the law of each output given each secret (A, Definition 5), in balls.
+
+For a table with rows for some inputs, `weights[i][x]` is `Pr[sum = x | secret i] c(x)`, where `c(x)` is the mass that
+the table (and not the geometric tail) decides. Then `Pr[s | secret i] = sum over x of weights[i][x] W(x, s)`, plus a
+known part from inputs that have no row. Adjacent secrets of one person form a `Step`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from flint import arb
+
+from optdp.errors import ArtifactError
+from optdp.math.exact import ball
+from optdp.math.pmf import Pmf
+from optdp.noise.matrix import NoiseMatrix
+from optdp.noise.population import Population
+from optdp.noise.single import Adjacency, SingleLTE
+
+EXPLICIT_LIMIT = 200_000
+"""Inputs without a row are summed one by one up to this many; beyond it only in closed form."""
+
+
+@dataclass(frozen=True)
+class Secret:
+    """One contribution of one kind of person under one prior."""
+
+    prior: int
+    person: int
+    contribution: int
+    law: Pmf
+
+
+@dataclass(frozen=True)
+class Step:
+    """Two secrets, by index, that must look alike: their log-ratio is at most `epsilon`, in both directions."""
+
+    one: int
+    other: int
+    epsilon: Fraction
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Everything of a noise matrix but its numbers."""
+
+    inputs: tuple[int, int]
+    outputs: tuple[int, int]
+    q: Fraction | None
+    outside: str
+    last: int
+
+    @staticmethod
+    def of(matrix: NoiseMatrix) -> Shape:
+        return Shape(matrix.inputs, matrix.outputs, matrix.q, matrix.outside, matrix.last)
+
+    @cached_property
+    def blank(self) -> NoiseMatrix:
+        """A matrix without numbers, for its geometry."""
+        return NoiseMatrix(self.inputs, self.outputs, 1, (), self.q, "error", self.last)
+
+    @cached_property
+    def masses(self) -> list[arb]:
+        """`c(x)` for each input that has a row."""
+        first, last = self.inputs
+        return [self.blank.inside_mass(x) for x in range(first, last + 1)]
+
+
+def secrets_of(populations: Sequence[Population]) -> list[Secret]:
+    """Every contribution of every distinct person under every prior."""
+    return [
+        Secret(i, j, w, law)
+        for i, prior in enumerate(populations)
+        for j, person in enumerate(prior.people)
+        for w, law in enumerate(person.conditionals)
+    ]
+
+
+def steps_of(secrets: Sequence[Secret], epsilon: Fraction, largest: int, adjacency: Adjacency) -> list[Step]:
+    """The pairs of secrets that must look alike."""
+    steps = []
+    for i, one in enumerate(secrets):
+        for j in range(i + 1, len(secrets)):
+            other = secrets[j]
+            if (one.prior, one.person) != (other.prior, other.person):
+                break
+            if adjacency == "all":
+                steps.append(Step(i, j, epsilon))
+            elif other.contribution == one.contribution + 1:
+                steps.append(Step(i, j, epsilon / largest))
+    return steps
+
+
+@dataclass(frozen=True)
+class Laws:
+    """The weights of every secret on the rows of a table of the given shape."""
+
+    shape: Shape
+    secrets: tuple[Secret, ...]
+    steps: tuple[Step, ...]
+    weights: tuple[list[arb], ...]
+    beyond: tuple[tuple[arb, arb], ...]
+    """For inputs without a row and geometric noise: `sum Pr[x] q^distance` below and above the table, for each secret."""
+
+    @staticmethod
+    def build(problem: SingleLTE, shape: Shape, populations: Sequence[Population] | None = None) -> Laws:
+        """The laws of `problem`'s secrets, or of those of other `populations` (a world that differs)."""
+        secrets = secrets_of(problem.populations if populations is None else populations)
+        steps = steps_of(secrets, problem.epsilon, problem.largest, problem.adjacency)
+        weights, beyond = [], []
+        for secret in secrets:
+            row_weights, outer = _restrict(secret.law, shape)
+            weights.append(row_weights)
+            beyond.append(outer)
+        return Laws(shape, tuple(secrets), tuple(steps), tuple(weights), tuple(beyond))
+
+    @cached_property
+    def exponentials(self) -> dict[Fraction, arb]:
+        """`e^epsilon` of every step."""
+        return {epsilon: ball(epsilon).exp() for epsilon in {step.epsilon for step in self.steps}}
+
+    def known_part(self, s: int) -> list[arb]:
+        """What inputs without a row add to `Pr[s | secret]`, for each secret."""
+        if self.shape.outside != "geometric" or self.shape.q is None:
+            return [arb(0)] * len(self.secrets)
+        q, (first, last) = ball(self.shape.q), self.shape.inputs
+        scale = (1 - q) / (1 + q)
+        return [scale * (below * q ** (s - first) + above * q ** (last - s)) for below, above in self.beyond]
+
+    def columns(self, rows: Sequence[Sequence[tuple[int, int]]], denominator: int) -> dict[int, list[arb]]:
+        """`denominator * Pr[s | secret]` for each output that the rows reach and each secret."""
+        columns: dict[int, list[arb]] = {}
+        start = self.shape.outside == "geometric"
+        for i, row in enumerate(rows):
+            weights = [law[i] for law in self.weights]
+            for s, weight in row:
+                column = columns.get(s)
+                if column is None:
+                    known = self.known_part(s) if start else None
+                    column = [value * denominator for value in known] if known else [arb(0)] * len(weights)
+                    columns[s] = column
+                for k, value in enumerate(weights):
+                    column[k] += value * weight
+        if start:
+            low, high = self.shape.outputs
+            for s in range(low, high + 1):
+                if s not in columns:
+                    columns[s] = [value * denominator for value in self.known_part(s)]
+        return columns
+
+    def tail_ratios(self) -> list[tuple[Step, arb]]:
+        """The larger of the two quotients of each step on all outputs below the table, and on all above it.
+
+        There every input adds geometric noise, so that `Pr[s | secret]` is proportional to `E[q^sum | secret]` below
+        and to `E[q^-sum | secret]` above, whatever `s` is.
+        """
+        if self.shape.q is None:
+            return []
+        found = []
+        for q in (ball(self.shape.q), 1 / ball(self.shape.q)):
+            means = [secret.law.power_mean(q) for secret in self.secrets]
+            for step in self.steps:
+                ratio = means[step.one] / means[step.other]
+                found.append((step, ratio if ratio > 1 else 1 / ratio))
+        return found
+
+
+def _restrict(law: Pmf, shape: Shape) -> tuple[list[arb], tuple[arb, arb]]:
+    """A secret's weights on the rows, and what lies beyond them."""
+    first, last = shape.inputs
+    weights = [value * mass for value, mass in zip(law.balls(first, last), shape.masses, strict=True)]
+    nothing = (arb(0), arb(0))
+    if first == 0 and last == shape.last:
+        return weights, nothing
+    if shape.outside == "geometric" and shape.q is not None:
+        q = ball(shape.q)
+        return weights, (law.geometric_sum(first, q, False), law.geometric_sum(last, q, True))
+    if shape.outside != "clamp":
+        raise ArtifactError(f"Every input 0..{shape.last} must have a row. Found rows for {first}..{last} only.")
+    if shape.q is None:
+        weights[0] += law.geometric_sum(first, arb(1), False)
+        weights[-1] += law.geometric_sum(last, arb(1), True)
+    elif shape.last <= EXPLICIT_LIMIT:
+        for edge, span in ((0, range(first)), (-1, range(last + 1, shape.last + 1))):
+            if span:
+                values = law.balls(span.start, span.stop - 1)
+                weights[edge] += sum(
+                    (value * shape.blank.inside_mass(x) for x, value in zip(span, values, strict=True)), arb(0)
+                )
+    else:
+        raise ArtifactError("A clamped table with a geometric tail is only read for sums up to 200,000.")
+    return weights, nothing

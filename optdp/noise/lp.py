@@ -1,0 +1,229 @@
+"""The linear program of one LTE as numbers, as sparse arrays, and as a CVXPY model that reads like the paper.
+
+The unknown is the table `W(x, s) >= 0`; the mechanism is `r(x, s) = c(x) W(x, s)`, where `c(x)` is the mass that
+geometric tails leave to the table (1 without tails). With `weight_i(x) = Pr[sum = x | secret i] c(x)`:
+
+    minimise    sum over x, s of  cost(x) |x-s|^power W(x, s)                    cost(x) = prior(x) c(x)
+    subject to  sum over s of W(x, s) = 1
+                sum over s of |x-s| W(x, s) <= cap(x)                            cap(x) = (2q/(1-q^2) - tail(x)) / c(x)
+                sum over x of (weight_i(x) - e^eps weight_j(x)) W(x, s) <= 0     each step i, j, both ways, each s
+                c(x) W(x, s) <= e^f c(x') W(x', s)                               |x - x'| = 1, with a fallback
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from flint import arb
+
+from optdp.errors import ProblemError
+from optdp.math.exact import ball
+from optdp.math.pmf import BinomialPmf
+from optdp.noise.certify import mixed_prior, tail_error
+from optdp.noise.laws import Laws, Shape
+from optdp.noise.single import SingleLTE
+from optdp.solvers.program import LinearProgram
+
+Array = npt.NDArray[np.float64]
+
+FULL_LIMIT = 5000
+"""Largest sum for which every input has a row of its own."""
+CELLS = 4_000_000
+"""Largest number of unknowns of the core program; each takes some hundred bytes and more for every secret."""
+
+
+@dataclass(frozen=True)
+class NoiseLP:
+    """The program's numbers; floats are correct to the last bit or two, being rounded from balls."""
+
+    problem: SingleLTE
+    laws: Laws
+    inputs: Array
+    """The inputs that have a row; the outputs are the same numbers."""
+    cost: Array
+    weights: Array
+    """One row for each secret."""
+    gaps: Array
+    """One row for each privacy constraint: `gaps[j] @ W[:, s] <= 0` for every output `s`."""
+    cap: Array | None
+    mass: Array
+    """`c(x)`."""
+    chain: float | None
+    """`e^f` for one unit step, or None without a fallback."""
+    constant: float
+    """The error that geometric tails (and inputs without a row) add to the objective."""
+
+    @property
+    def shape(self) -> Shape:
+        return self.laws.shape
+
+    @property
+    def power(self) -> int:
+        return 1 if self.problem.objective == "mae" else 2
+
+    @property
+    def importance(self) -> Array:
+        """How much an input matters to anything: to the objective or to any secret."""
+        total: Array = self.cost + self.weights.sum(axis=0)
+        return total
+
+    @property
+    def distances(self) -> Array:
+        gaps: Array = np.abs(np.subtract.outer(self.inputs, self.inputs))
+        return gaps
+
+    def core(self, share: float) -> slice:
+        """The shortest run of inputs that leaves out at most `share` of the importance on either side."""
+        ranked = self.importance
+        total = ranked.sum()
+        first = int(np.searchsorted(np.cumsum(ranked), share * total))
+        last = len(ranked) - 1 - int(np.searchsorted(np.cumsum(ranked[::-1]), share * total))
+        return slice(first, last + 1)
+
+    # ------------------------------------------------------------------ the same program, three ways
+
+    def to_program(self) -> LinearProgram:
+        """The plain program as sparse arrays, without scaling: variable `(x, s)` is number `x * size + s`."""
+        size = len(self.inputs)
+        distance = self.distances
+        eye, ones = sp.identity(size, format="csr"), np.ones((1, size))
+        blocks: list[Any] = [sp.kron(eye, ones)]
+        lower, upper = [np.ones(size)], [np.ones(size)]
+        for gap in self.gaps:
+            blocks.append(sp.kron(gap[None, :], eye))
+            lower.append(np.full(size, -np.inf))
+            upper.append(np.zeros(size))
+        if self.cap is not None:
+            blocks.append(sp.block_diag([row[None, :] for row in distance]))
+            lower.append(np.full(size, -np.inf))
+            upper.append(self.cap)
+        if self.chain is not None:
+            mass = sp.diags(self.mass)
+            up = mass[:-1] - self.chain * mass[1:]
+            down = mass[1:] - self.chain * mass[:-1]
+            for step in (up, down):
+                blocks.append(sp.kron(step, eye))
+                lower.append(np.full((size - 1) * size, -np.inf))
+                upper.append(np.zeros((size - 1) * size))
+        return LinearProgram(
+            cost=(self.cost[:, None] * distance**self.power).ravel(),
+            matrix=sp.vstack(blocks, format="csr"),
+            lower=np.concatenate(lower),
+            upper=np.concatenate(upper),
+        )
+
+    def to_cvxpy(self) -> Any:
+        """The specification: a CVXPY problem whose only variable is the table `W`."""
+        from optdp.solvers.cvxpy import import_cvxpy
+
+        cp = import_cvxpy()
+        size, distance = len(self.inputs), self.distances
+        W = cp.Variable((size, size), name="W")
+        constraints = [W >= 0, cp.sum(W, axis=1) == 1]
+        for step in self.laws.steps:
+            e = math.exp(step.epsilon)
+            one, other = self.weights[step.one], self.weights[step.other]
+            constraints += [one @ W <= e * (other @ W), other @ W <= e * (one @ W)]
+        if self.cap is not None:
+            constraints.append(cp.sum(cp.multiply(distance, W), axis=1) <= self.cap)
+        if self.chain is not None:
+            R = cp.multiply(self.mass[:, None], W)
+            constraints += [R[:-1] <= self.chain * R[1:], R[1:] <= self.chain * R[:-1]]
+        loss = cp.multiply(self.cost[:, None] * distance**self.power, W)
+        return cp.Problem(cp.Minimize(cp.sum(loss)), constraints)
+
+
+def formulate(problem: SingleLTE) -> NoiseLP:
+    """The numbers of `problem`'s program. To be called within `precision()`."""
+    shape = choose_shape(problem)
+    laws = Laws.build(problem, shape)
+    first, last = shape.inputs
+    prior = mixed_prior(problem, first, last)
+    tails = [tail_error(shape, x, 1) for x in range(first, last + 1)]
+    losses = tails if problem.objective == "mae" else [tail_error(shape, x, 2) for x in range(first, last + 1)]
+    outer = arb(1) - sum(prior, arb(0)) if shape.outside == "geometric" else arb(0)
+    constant = sum((a * b for a, b in zip(prior, losses, strict=True)), arb(0)) + outer * ball(problem.baseline)
+    gaps = []
+    for step in laws.steps:
+        e = laws.exponentials[step.epsilon]
+        one, other = laws.weights[step.one], laws.weights[step.other]
+        gaps += [
+            [float(a - e * b) for a, b in zip(one, other, strict=True)],
+            [float(b - e * a) for a, b in zip(one, other, strict=True)],
+        ]
+    cap = None
+    if problem.never_worse:
+        limit = ball(problem.cap)
+        cap = np.array([float((limit - tail) / mass) for tail, mass in zip(tails, shape.masses, strict=True)])
+    fallback = problem.fallback_epsilon
+    return NoiseLP(
+        problem=problem,
+        laws=laws,
+        inputs=np.arange(first, last + 1, dtype=float),
+        cost=np.array([float(a * b) for a, b in zip(prior, shape.masses, strict=True)]),
+        weights=np.array([[float(value) for value in row] for row in laws.weights]),
+        gaps=np.array(gaps),
+        cap=cap,
+        mass=np.array([float(mass) for mass in shape.masses]),
+        chain=None if fallback is None else math.exp(fallback / problem.largest),
+        constant=float(constant),
+    )
+
+
+def choose_shape(problem: SingleLTE) -> Shape:
+    """Which inputs get a row: all of them, or for very many people those that are likely at all.
+
+    With geometric tails an input without a row gets plain geometric noise, and so does every output far away.
+    """
+    last, tail = problem.last, problem.tail == "geometric"
+    q = problem.q if tail else None
+    if last <= FULL_LIMIT:
+        return Shape((0, last), (0, last), q, "error", last)
+    if not is_pair_form(problem):
+        raise ProblemError(
+            f"The program for sums up to {last} has {last * last:,} unknowns and would need about "
+            f"{last * last * 400 / 1e9:,.0f} GB. Use coarser contributions, or people of one kind who contribute 0 or 1."
+        )
+    if not tail and problem.never_worse:
+        if last > 20 * FULL_LIMIT:
+            raise ProblemError(
+                f"A table for {last} people without tails has a row for every input and would need about "
+                f"{last * 3000 / 1e9:,.1f} GB. Use tail = \"geometric\" or never_worse = false."
+            )
+        return Shape((0, last), (0, last), None, "error", last)
+    low, high = _likely(problem)
+    margin = math.ceil(40 / float(problem.epsilon)) if tail else 0
+    window = (max(low - margin, 0), min(high + margin, last))
+    outside = "error" if window == (0, last) else "geometric" if tail else "clamp"
+    return Shape(window, window, q, outside, last)
+
+
+def is_pair_form(problem: SingleLTE) -> bool:
+    """Whether an output has just two privacy constraints: one prior, one kind of person, contributions 0 and 1."""
+    people = problem.populations[0].people
+    return (
+        len(problem.populations) == 1
+        and len(people) == 1
+        and people[0].largest == 1
+        and problem.fallback_epsilon is None
+    )
+
+
+def _likely(problem: SingleLTE) -> tuple[int, int]:
+    """A run of inputs that holds all but a negligible share (below 1e-40) of the prior."""
+    law = problem.populations[0].total
+    if isinstance(law, BinomialPmf):
+        mean, deviation = law.n * law.p + law.shift, math.sqrt(law.n * law.p * (1 - law.p))
+        reach = math.ceil(14 * deviation) + 100
+        return max(math.floor(mean) - reach, 0), min(math.ceil(mean) + reach, law.last)
+    chances: Sequence[Fraction | int] = law.weights  # type: ignore[attr-defined]
+    threshold = max(chances) // 10**45
+    likely = [x for x, chance in enumerate(chances) if chance > threshold]
+    return likely[0], likely[-1]

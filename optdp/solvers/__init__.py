@@ -1,0 +1,1 @@
+"""Linear programs as arrays, and the backends that solve them."""
