@@ -57,12 +57,25 @@ def show(value: Fraction) -> str:
         rest //= 5
         fives += 1
     digits = max(twos, fives)
-    if rest != 1 or digits > 60:
+    if rest != 1 or digits > 1000:
         return f"{value.numerator}/{value.denominator}"
     scaled = value.numerator * 10**digits // value.denominator
+    if digits > 60:
+        return f"{scaled}e-{digits}"
     text = f"{abs(scaled):0{digits + 1}d}"
     text = f"{text[:-digits]}.{text[-digits:]}" if digits else text
     return f"-{text}" if scaled < 0 else text
+
+
+def significant(value: Fraction, digits: int = 60) -> Fraction:
+    """`value` rounded to so many significant decimal digits; what is below 1e-900 becomes zero."""
+    if value == 0:
+        return value
+    size = len(str(abs(value.numerator))) - len(str(value.denominator))
+    if size < -900:
+        return Fraction(0)
+    scale = Fraction(10) ** (digits - size)
+    return Fraction(round(value * scale)) / scale
 
 
 def ball(value: Fraction | int) -> arb:

@@ -103,3 +103,24 @@ def _beyond(lp: NoiseLP, u: Array) -> list[float]:
         for k, step in enumerate(lp.laws.steps)
         for way in (0, 1)
     ]
+
+
+def best_window(lp: NoiseLP, prices: Prices) -> Prices:
+    """The same prices, trusted only where they are not noise: on the run of inputs that gives the best bound.
+
+    Outputs outside the run copy the prices of its edge (privacy prices cost nothing), inputs outside it get `z = 0`.
+    """
+    best, value = prices, lower_bound(lp, prices)
+    if prices.v is not None:
+        return best
+    every = np.arange(len(lp.inputs))
+    for share in 10.0 ** -np.arange(1.0, 13.0):
+        run = lp.core(share)
+        if run.start >= run.stop:
+            continue
+        inside = (every >= run.start) & (every < run.stop)
+        trial = Prices(np.where(inside, prices.z, 0.0), prices.u[:, np.clip(every, run.start, run.stop - 1)])
+        found = lower_bound(lp, trial)
+        if found > value:
+            best, value = trial, found
+    return best

@@ -57,6 +57,8 @@ class NoiseLP:
     """`c(x)`."""
     chain: float | None
     """`e^f` for one unit step, or None without a fallback."""
+    margin: float
+    """By how much the caps are tightened for an engine, so that repair has room; the lower bound ignores it."""
     constant: float
     """The error that geometric tails (and inputs without a row) add to the objective."""
 
@@ -67,6 +69,11 @@ class NoiseLP:
     @property
     def power(self) -> int:
         return 1 if self.problem.objective == "mae" else 2
+
+    @property
+    def tight_cap(self) -> Array | None:
+        """The caps that an engine should keep."""
+        return None if self.cap is None else self.cap * (1 - self.margin)
 
     @property
     def importance(self) -> Array:
@@ -100,10 +107,10 @@ class NoiseLP:
             blocks.append(sp.kron(gap[None, :], eye))
             lower.append(np.full(size, -np.inf))
             upper.append(np.zeros(size))
-        if self.cap is not None:
+        if self.tight_cap is not None:
             blocks.append(sp.block_diag([row[None, :] for row in distance]))
             lower.append(np.full(size, -np.inf))
-            upper.append(self.cap)
+            upper.append(self.tight_cap)
         if self.chain is not None:
             mass = sp.diags(self.mass)
             up = mass[:-1] - self.chain * mass[1:]
@@ -131,8 +138,8 @@ class NoiseLP:
             e = math.exp(step.epsilon)
             one, other = self.weights[step.one], self.weights[step.other]
             constraints += [one @ W <= e * (other @ W), other @ W <= e * (one @ W)]
-        if self.cap is not None:
-            constraints.append(cp.sum(cp.multiply(distance, W), axis=1) <= self.cap)
+        if self.tight_cap is not None:
+            constraints.append(cp.sum(cp.multiply(distance, W), axis=1) <= self.tight_cap)
         if self.chain is not None:
             R = cp.multiply(self.mass[:, None], W)
             constraints += [R[:-1] <= self.chain * R[1:], R[1:] <= self.chain * R[:-1]]
@@ -140,8 +147,8 @@ class NoiseLP:
         return cp.Problem(cp.Minimize(cp.sum(loss)), constraints)
 
 
-def formulate(problem: SingleLTE) -> NoiseLP:
-    """The numbers of `problem`'s program. To be called within `precision()`."""
+def formulate(problem: SingleLTE, margin: float = 1e-9) -> NoiseLP:
+    """The numbers of `problem`'s program, with caps tightened by `margin`. To be called within `precision()`."""
     shape = choose_shape(problem)
     laws = Laws.build(problem, shape)
     first, last = shape.inputs
@@ -173,6 +180,7 @@ def formulate(problem: SingleLTE) -> NoiseLP:
         cap=cap,
         mass=np.array([float(mass) for mass in shape.masses]),
         chain=None if fallback is None else math.exp(fallback / problem.largest),
+        margin=margin,
         constant=float(constant),
     )
 

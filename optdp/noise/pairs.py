@@ -104,7 +104,7 @@ def solve_pairs(lp: NoiseLP, progress: Callable[[str], None] = lambda _: None) -
         return Draft(every, every, np.ones(size), Prices.none(lp), "optimal", "pairs")
     core = lp.core(min(1e-13, 1e-11 * scale))
     unit = COST / scale
-    cap = None if lp.cap is None else lp.cap[core] * (1 - 1e-10)
+    cap = None if lp.tight_cap is None else lp.tight_cap[core]
     finest = Grid(lp.inputs[core], lp.cost[core] * unit, lp.gaps[:, core] * unit, cap, lp.power, True)
     _check_memory(finest)
     grids = [finest]

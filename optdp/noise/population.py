@@ -155,23 +155,31 @@ class Population:
         return Population(last, (Person(1 if rest.last == 0 else 0, conditionals),), _mix(conditionals, law), spec)
 
     @staticmethod
-    def from_conditionals(
-        conditionals: Sequence[Sequence[Number]], contributions: Sequence[Number]
-    ) -> Population:
-        """One kind of person, given the law of the sum for each of its contributions; the people need not be independent.
+    def from_conditionals(people: Sequence[Sequence[Sequence[Number]]], total: Sequence[Number]) -> Population:
+        """People that need not be independent: for each distinct person, the law of the sum given each contribution.
 
-        This is what is left after a release: see `optdp.posterior`.
+        `total` is the law of the sum itself. This is what is left after a release: see `optdp.posterior`.
         """
-        laws = [ExactPmf.from_fractions(_law(row, f"conditionals[{w}]")) for w, row in enumerate(conditionals)]
-        weights = _law(contributions, "contributions")
-        if len(laws) != len(weights) or len({law.last for law in laws}) != 1:
-            raise ProblemError("conditionals must have one row for each contribution, all of one length.")
+        whole = ExactPmf.from_fractions(_law(total, "total"))
+        persons = []
+        for i, rows in enumerate(people):
+            laws = [ExactPmf.from_fractions(_law(row, f"people[{i}][{w}]")) for w, row in enumerate(rows)]
+            if len(laws) < 2 or any(law.last != whole.last for law in laws):
+                raise ProblemError(
+                    f"people[{i}] must have a law of length {whole.last + 1} for each of at least two contributions."
+                )
+            persons.append(Person(0, tuple(laws)))
+        if not persons:
+            raise ProblemError("people must describe at least one person. Found none.")
         spec = {
             "kind": "conditionals",
-            "conditionals": [[show(law.fraction(x)) for x in range(law.last + 1)] for law in laws],
-            "contributions": [show(value) for value in weights],
+            "people": [
+                [[show(law.fraction(x)) for x in range(law.last + 1)] for law in person.conditionals]  # type: ignore[attr-defined]
+                for person in persons
+            ],
+            "total": [show(whole.fraction(x)) for x in range(whole.last + 1)],
         }
-        return Population(laws[0].last, (Person(0, tuple(laws)),), _mix(laws, weights), spec)
+        return Population(whole.last, tuple(persons), whole, spec)
 
     def conservative(self, factor: Number) -> Population:
         """A more concentrated prior (A, section VI-E): only a share `factor` of each kind of people is uncertain.

@@ -4,7 +4,8 @@ Private columns form a cone that is the same for every output, and a *balm* is a
 (often one) whose mixture looks the same under every secret. Adding enough balm to a column makes it private, whatever
 the column was. So:
 
- 1. Round the answer down to integers; give what a row lacks to its own diagonal.
+ 1. Round the answer down to integers; shrink what makes a row's error exceed its cap; give what a row lacks to its
+    own diagonal.
  2. Take a reserve from the rows that carry the balm.
  3. For each output compute, in balls, how much balm its column needs; add it, rounded up.
  4. What is left of the reserve goes, in the proportions of the balm, to one output.
@@ -153,9 +154,17 @@ def _round(lp: NoiseLP, table: dict[tuple[int, int], float], denominator: int) -
         total = sum(row.values())
         if total > denominator:
             row.update({s: weight * denominator // total for s, weight in row.items()})
-            total = sum(row.values())
-        row[first + x] = row.get(first + x, 0) + denominator - total
+        if lp.tight_cap is not None:
+            _keep_cap(row, first + x, int(float(lp.tight_cap[x]) * denominator))
+        row[first + x] = row.get(first + x, 0) + denominator - sum(row.values())
     return rows
+
+
+def _keep_cap(row: dict[int, int], x: int, limit: int) -> None:
+    """Move mass towards the diagonal until the row's mean absolute error is at most `limit`."""
+    error = sum(abs(s - x) * weight for s, weight in row.items())
+    if error > limit:
+        row.update({s: weight * limit // error for s, weight in row.items() if s != x})
 
 
 def _mend(lp: NoiseLP, rows: Rows, balm: Balm, denominator: int) -> Rows | None:

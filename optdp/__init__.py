@@ -1,0 +1,83 @@
+"""optdp: describe your deployment; get the best private mechanism, a proof of what it gives away, and its tables.
+
+    from optdp import Population, SingleLTE, solve
+    solution = solve(SingleLTE(Population.binomial(100, "0.1"), epsilon="0.3"))
+    solution.mae, solution.baseline_mae, solution.certificate.epsilon
+    solution.mechanism.sample(12, size=1000)
+    solution.save("sick-leave.json")
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from optdp.artifact.verify import verify as verify
+    from optdp.errors import (
+        ArtifactError as ArtifactError,
+    )
+    from optdp.errors import (
+        CertificateError as CertificateError,
+    )
+    from optdp.errors import (
+        InfeasibleError as InfeasibleError,
+    )
+    from optdp.errors import (
+        OptdpError as OptdpError,
+    )
+    from optdp.errors import (
+        ProblemError as ProblemError,
+    )
+    from optdp.errors import (
+        SolverError as SolverError,
+    )
+    from optdp.noise.certify import Certificate as Certificate
+    from optdp.noise.certify import certify as certify
+    from optdp.noise.certify import epsilon_under as epsilon_under
+    from optdp.noise.learn import iterative_bayesian_update as iterative_bayesian_update
+    from optdp.noise.matrix import NoiseMatrix as NoiseMatrix
+    from optdp.noise.measure import errors_by_input as errors_by_input
+    from optdp.noise.measure import posterior as posterior
+    from optdp.noise.measure import quotients as quotients
+    from optdp.noise.population import Population as Population
+    from optdp.noise.single import SingleLTE as SingleLTE
+    from optdp.problem import load as load
+    from optdp.solution import Solution as Solution
+    from optdp.solution import solve as solve
+    from optdp.solvers.compare import compare as compare
+
+_HOMES = {
+    "ArtifactError": "errors",
+    "Certificate": "noise.certify",
+    "CertificateError": "errors",
+    "InfeasibleError": "errors",
+    "NoiseMatrix": "noise.matrix",
+    "OptdpError": "errors",
+    "Population": "noise.population",
+    "ProblemError": "errors",
+    "SingleLTE": "noise.single",
+    "Solution": "solution",
+    "SolverError": "errors",
+    "certify": "noise.certify",
+    "compare": "solvers.compare",
+    "epsilon_under": "noise.certify",
+    "errors_by_input": "noise.measure",
+    "iterative_bayesian_update": "noise.learn",
+    "load": "problem",
+    "posterior": "noise.measure",
+    "quotients": "noise.measure",
+    "solve": "solution",
+    "verify": "artifact.verify",
+}
+"""Where each public name lives; it is imported when first used, so that checking a file needs no solver."""
+
+__all__ = sorted(_HOMES)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'optdp' has no attribute {name!r}")
+    value = getattr(import_module(f"optdp.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

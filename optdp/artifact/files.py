@@ -1,0 +1,96 @@
+"""Files that are there whole or not at all, and reading that nothing but a regular file can hold up."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from optdp.errors import ArtifactError, ProblemError
+
+MAX_BYTES = 1 << 30
+"""The largest file that is read, and the most that a `.npz` may say it unpacks to."""
+
+
+def name_of(path: str | Path) -> str:
+    """The path for a message of one line."""
+    name = str(path)
+    return name if name.isprintable() else repr(name)
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The bytes of a regular file of at most MAX_BYTES."""
+    try:
+        _regular(os.stat(path), path)  # before opening: to open a device may already do something
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        with open(os.open(path, flags), "rb") as file:
+            size = _regular(os.fstat(file.fileno()), path)
+            data = file.read(size + 1)
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        raise ArtifactError(f"cannot read {name_of(path)}: {_reason(error)}") from None
+    if len(data) != size:
+        raise ArtifactError(
+            f"A file must hold still while it is read. Found {name_of(path)} changing. Read it again."
+        )
+    return data
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Write to a temporary name in the same folder, sync, rename: a crash leaves the old file, or none."""
+    try:
+        target = Path(os.path.realpath(path))
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISREG(os.stat(target).st_mode):
+                raise OSError(errno.EINVAL, "it exists and is not a regular file")
+        temporary = target.parent / f".optdp-{secrets.token_hex(8)}.tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        handle = os.open(temporary, flags, 0o666)
+        try:
+            with open(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+        except BaseException:  # also when interrupted from the keyboard
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        _sync_folder(target.parent)
+    except (OSError, ValueError) as error:
+        raise ProblemError(f"cannot write {name_of(path)}: {_reason(error)}") from None
+
+
+def _regular(found: os.stat_result, path: str | Path) -> int:
+    if not stat.S_ISREG(found.st_mode):
+        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a pipe, socket or device"
+        raise ArtifactError(
+            f"An artifact must be a regular file. Found {name_of(path)}: {kind}. Give the file itself."
+        )
+    if found.st_size > MAX_BYTES:
+        raise ArtifactError(
+            f"An artifact may have {MAX_BYTES:,} bytes. Found {found.st_size:,} in {name_of(path)}. "
+            "Give the file that optdp wrote."
+        )
+    return found.st_size
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name itself survive a power cut, where the file system can do that."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)
+
+
+def _reason(error: OSError | ValueError) -> str:
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return text[:1].lower() + text[1:]

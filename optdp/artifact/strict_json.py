@@ -1,0 +1,133 @@
+"""JSON as an artifact may have it: UTF-8, no key twice, nothing infinite, nothing needlessly deep or huge."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import reprlib
+from collections import Counter
+from typing import Any, NoReturn
+
+import numpy as np
+
+from optdp.errors import ArtifactError
+
+MAX_DIGITS = 1300
+"""Decimal digits of an integer; 2^4096 has 1,234."""
+
+MAX_DEPTH = 40
+"""Brackets that may be open at once."""
+
+shown = reprlib.repr
+"""A value in a message: on one line, and short."""
+
+_BLOCK = 1 << 20
+_ZEROS = bytes.maketrans(b"0123456789", b"0" * 10)
+_NOT_BRACKETS = bytes(i for i in range(256) if i not in b"[]{}")
+# Matches from every quote on, closed or not, so that the search never goes back over what it has read.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+
+
+def parse(data: bytes) -> Any:
+    """The value that `data` spells; whatever is wrong with it is an ArtifactError."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ArtifactError(
+            f"An artifact must be UTF-8 text. Found byte {data[error.start]:#04x} at {error.start}. "
+            "Give the file that optdp wrote."
+        ) from None
+    if depth(data) > MAX_DEPTH:
+        raise ArtifactError(
+            f"JSON may nest {MAX_DEPTH} brackets. Found more. Do not use the file: optdp did not write it."
+        )
+    hooks: dict[str, Any] = {} if longest_ok(data) else {"parse_int": _integer}
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_finite, **hooks
+        )
+        if b"\\ud" in data or b"\\uD" in data:
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except json.JSONDecodeError as error:
+        raise ArtifactError(
+            f"An artifact must be whole JSON. Found: {error.msg} "
+            f"(line {error.lineno}, column {error.colno}). "
+            "The file was cut or changed; copy it again."
+        ) from None
+    except UnicodeEncodeError:
+        raise ArtifactError("Text must be Unicode. Found half a character. Do not use the file.") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise ArtifactError(
+            f"JSON must be of a size that can be read. Found {type(error).__name__}. Do not use the file."
+        ) from None
+    return value
+
+
+def canonical(value: Any) -> str:
+    """The one spelling of `value`: sorted keys, no spaces, ASCII."""
+    return _spelled(value, (",", ":"))
+
+
+def friendly(value: Any) -> str:
+    """As canonical, with spaces for the eye."""
+    return _spelled(value, (", ", ": "))
+
+
+def normal(value: Any) -> Any:
+    """`value` as it will be read back: a copy, tuples as lists; refused if reading would refuse it."""
+    return parse(canonical(value).encode("ascii"))
+
+
+def depth(data: bytes) -> int:
+    """How many brackets are open at once, at most, outside strings."""
+    brackets = np.frombuffer(_STRING.sub(b"", data).translate(None, _NOT_BRACKETS), dtype=np.uint8)
+    opening = (brackets == ord("[")) | (brackets == ord("{"))
+    deepest = now = 0
+    for start in range(0, len(opening), _BLOCK):
+        level = now + np.cumsum(np.where(opening[start : start + _BLOCK], 1, -1))
+        deepest, now = max(deepest, int(level.max())), int(level[-1])
+    return deepest
+
+
+def longest_ok(data: bytes) -> bool:
+    """Whether no run of digits is longer than MAX_DIGITS; then integers need not be looked at singly."""
+    return b"0" * (MAX_DIGITS + 1) not in data.translate(_ZEROS)
+
+
+def _spelled(value: Any, separators: tuple[str, str]) -> str:
+    try:
+        return json.dumps(value, sort_keys=True, separators=separators, ensure_ascii=True, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArtifactError(
+            f"An artifact holds what JSON can say: text, finite numbers, lists and tables. Found: {error}. "
+            "Write other values as text."
+        ) from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise ArtifactError(f"A key may stand once. Found {shown(twice)} twice. Do not use the file.")
+    return table
+
+
+def _constant(name: str) -> NoReturn:
+    raise ArtifactError(f"Numbers must be finite. Found {name}. Do not use the file.")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ArtifactError(f"Numbers must be finite. Found {shown(text)}. Do not use the file.")
+    return value
+
+
+def _integer(text: str) -> int:
+    digits = len(text) - text.startswith("-")
+    if digits > MAX_DIGITS:
+        raise ArtifactError(
+            f"An integer may have {MAX_DIGITS} digits. Found one with {digits}. Do not use the file."
+        )
+    return int(text)

@@ -1,0 +1,297 @@
+"""The command line: arguments and printing; no mathematics."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from optdp.errors import OptdpError, ProblemError
+
+if TYPE_CHECKING:
+    from optdp.solution import Solution
+
+app = typer.Typer(
+    help="Describe your deployment; optdp finds the best private mechanism, proves what it gives away, and hands you "
+    "the tables to deploy.\n\nStart here:  optdp solve problems/use-cases/sick-leave.toml --out sick-leave.json",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+out = Console(soft_wrap=True)
+err = Console(stderr=True, soft_wrap=True)
+
+ProblemPath = Annotated[Path, typer.Argument(help="A problem file (TOML). `optdp problems` lists some.")]
+ArtifactPath = Annotated[Path, typer.Argument(help="An artifact that `optdp solve --out` wrote.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+
+
+@app.command()
+def solve(
+    problem: ProblemPath,
+    save: Annotated[Path | None, typer.Option("--out", "-o", help="Write the artifact here (.json or .npz).")] = None,
+    backend: Annotated[str, typer.Option(help="Who solves the program; `optdp kinds` lists the backends.")] = "highs",
+    as_json: AsJson = False,
+) -> None:
+    """Find the optimal noise matrix, prove its epsilon, and write the file to deploy."""
+    from optdp.problem import load
+    from optdp.solution import solve as find
+
+    if save is not None:
+        _check_writable(save)
+    with _progress(as_json) as progress:
+        solution = find(load(problem), backend=backend, progress=progress)
+    if save is not None:
+        solution.save(save)
+    if as_json:
+        _print_json(solution.summary())
+    else:
+        _show_solution(solution, save)
+    if solution.status == "interrupted":
+        raise typer.Exit(130)
+
+
+@app.command()
+def verify(artifact: ArtifactPath, as_json: AsJson = False) -> None:
+    """Recompute every claim of an artifact from the file alone; exit 1 if one does not hold."""
+    from optdp.artifact.verify import verify as check
+    from optdp.noise.certify import EXPLANATION
+
+    found = check(artifact)
+    certificate, claim = found.certificate, found.artifact.claim
+    ordinary = certificate.ordinary_epsilon
+    figures = {
+        "file": str(artifact),
+        "status": "verified",
+        "epsilon": found.artifact.problem["epsilon"],
+        "certified_epsilon": claim["epsilon"],
+        "ordinary_epsilon": "infinite" if ordinary is None else claim["ordinary_epsilon"],
+        "mae": float(certificate.mae),
+        "never_worse": certificate.never_worse,
+        "lower_bound": claim.get("lower_bound"),
+        "lower_bound_proved": found.bound_proved,
+        "sha256": found.artifact.sha256,
+        "seconds": round(found.seconds, 3),
+    }
+    if as_json:
+        _print_json(figures | {"meaning": EXPLANATION})
+        return
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    table.add_row("[bold green]verified[/]", str(artifact))
+    table.add_row("epsilon under the prior", f"{float(claim['epsilon']):.12g}  (wanted {figures['epsilon']})")
+    table.add_row("ordinary epsilon", _ordinary(figures["ordinary_epsilon"]))
+    table.add_row("mean absolute error", f"{figures['mae']:.6f}  (geometric {float(claim['baseline_mae']):.6f})")
+    if found.bound_proved:
+        table.add_row("no mechanism is below", f"{float(claim['lower_bound']):.6f}  (proved again)")
+    table.add_row("sha256", found.artifact.sha256)
+    out.print(table)
+    _explain(EXPLANATION)
+
+
+@app.command()
+def sample(
+    artifact: ArtifactPath,
+    value: Annotated[int, typer.Option("--input", "-x", help="The true sum.")],
+    count: Annotated[int, typer.Option("--count", "-n", help="How many independent releases.", min=1)] = 1,
+    seed: Annotated[int | None, typer.Option(help="Repeatable draws, for tests only: they are NOT private.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw releases of one input (A, Remark 8) with the operating system's secure randomness and integers only."""
+    from optdp.artifact.verify import verify as check
+
+    found = check(artifact)
+    draws = found.matrix.sample(value, count, seed)
+    if seed is not None:
+        err.print("[yellow]seeded draws can be predicted: they are not private[/]")
+    if as_json:
+        _print_json({"input": value, "outputs": draws, "private": seed is None})
+    else:
+        print("\n".join(map(str, draws)))
+    if count > 1:
+        err.print("[dim]epsilon covers one release: publish only one of these draws for the same data[/]")
+
+
+@app.command()
+def export(
+    artifact: ArtifactPath,
+    to: Annotated[str, typer.Option(help="csv or npz.")],
+    save: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")],
+) -> None:
+    """Write a verified artifact in another form."""
+    from optdp.artifact.export import EXPORTS
+    from optdp.artifact.verify import verify as check
+
+    if to not in EXPORTS:
+        raise ProblemError(f"Unknown target {to!r}. There are: {', '.join(EXPORTS)}.")
+    _check_writable(save)
+    EXPORTS[to](check(artifact).artifact, save)
+    out.print(f"wrote {save}")
+
+
+@app.command()
+def compare(
+    problem: ProblemPath,
+    backends: Annotated[str, typer.Option(help="Names with commas between; all by default.")] = "",
+    timeout: Annotated[float, typer.Option(help="Seconds that each backend may take.")] = 600.0,
+    as_json: AsJson = False,
+) -> None:
+    """Give every backend the same program: time, objective, and the real epsilon before and after repair."""
+    from dataclasses import asdict
+
+    from optdp.problem import load
+    from optdp.solvers.compare import compare as race
+
+    names = [name.strip() for name in backends.split(",") if name.strip()] or None
+    rows = []
+    with _progress(as_json) as progress:
+        for row in race(load(problem), names, timeout):
+            progress(f"{row.backend} done")
+            rows.append(row)
+    if as_json:
+        _print_json({"rows": [asdict(row) for row in rows]})
+        return
+    table = Table("backend", "status", "seconds", "raw objective", "real eps, raw", "MAE", "eps, repaired", "gap")
+    for row in rows:
+        figures = (row.seconds, row.raw_objective, row.raw_epsilon, row.mae, row.certified_epsilon, row.gap)
+        shown = ["-" if f is None else f if isinstance(f, str) else f"{f:.6g}" for f in figures]
+        table.add_row(row.backend, row.status, *shown)
+    out.print(table)
+    for row in rows:
+        if row.note:
+            out.print(f"[dim]{row.backend}: {row.note}[/]")
+
+
+@app.command()
+def problems(as_json: AsJson = False) -> None:
+    """List the problem files of the instance library."""
+    from optdp.problem import library, load_file
+
+    listed = []
+    for path in library():
+        file = load_file(path)
+        shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+        listed.append({"file": str(shown), "kind": file.problem.kind, "title": file.title, "source": file.source})
+    if as_json:
+        _print_json({"problems": listed})
+        return
+    table = Table("file", "kind", "what it is", "source")
+    for item in listed:
+        table.add_row(item["file"], item["kind"], item["title"], item["source"])
+    out.print(table)
+
+
+@app.command()
+def kinds(as_json: AsJson = False) -> None:
+    """List the kinds of problem, and the backends that can solve them here."""
+    from optdp.noise.engines import backends
+    from optdp.problem import KINDS
+
+    if as_json:
+        _print_json({"kinds": {name: kind.purpose for name, kind in KINDS.items()}, "backends": backends()})
+        return
+    for name, kind in KINDS.items():
+        out.print(f"[bold]{name}[/]  {kind.purpose}")
+    out.print(f"backends: {', '.join(backends())}")
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of problem files."""
+    from optdp.problem import schema as describe
+
+    _print_json(describe())
+
+
+def main() -> None:
+    """The entry point: one line for every refusal, and its exit code."""
+    try:
+        app(standalone_mode=True)
+    except OptdpError as error:
+        err.print(f"[bold red]optdp:[/] {_plain(error)}", highlight=False)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except KeyboardInterrupt:
+        err.print("[bold red]optdp:[/] interrupted; nothing was written", highlight=False)
+        sys.exit(130)
+    except MemoryError:
+        err.print("[bold red]optdp:[/] out of memory; use a smaller problem", highlight=False)
+        sys.exit(2)
+
+
+def _plain(error: Exception) -> str:
+    from rich.markup import escape
+
+    return escape(" ".join(str(error).split()))
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    print(json.dumps(value, indent=2))
+
+
+def _check_writable(path: Path) -> None:
+    """Refuse before a long solve what could not be written after it."""
+    folder = path.parent
+    if path.is_dir():
+        raise ProblemError(f"--out must be a file. Found the folder {path}.")
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ProblemError(f"--out must lie in a folder that can be written. Found {folder}.")
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[str], None]]:
+    if quiet or not err.is_terminal:
+        yield lambda _: None
+        return
+    with err.status("working") as status:
+        yield lambda text: status.update(text)
+
+
+def _ordinary(epsilon: str) -> str:
+    if epsilon == "infinite":
+        return "infinite: nothing is promised without the prior"
+    return f"{float(epsilon):.12g}  (holds whatever anybody knows, and composes)"
+
+
+def _explain(meaning: str) -> None:
+    out.print(f"[dim]{meaning} More: docs/guarantee.md[/]")
+
+
+def _show_solution(solution: Solution, saved: Path | None) -> None:
+    figures = solution.summary()
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    worst = max(solution.baseline_mae, solution.mae)
+    table.add_row("[bold]problem[/]", "; ".join(prior.describe for prior in solution.problem.populations))
+    table.add_row("status", f"{solution.status}  ({solution.backend}, {solution.engine}, {solution.seconds:.2f} s)")
+    table.add_row("epsilon under the prior", f"{float(figures['certified_epsilon']):.12g}  (wanted {figures['epsilon']})")
+    table.add_row("ordinary epsilon", _ordinary(figures["ordinary_epsilon"]))
+    table.add_row("MAE, optdp", f"{solution.mae:10.6f}  [green]{_bar(solution.mae / worst)}[/]")
+    table.add_row("MAE, geometric", f"{solution.baseline_mae:10.6f}  [blue]{_bar(solution.baseline_mae / worst)}[/]")
+    if solution.problem.objective == "mse":
+        table.add_row("MSE", f"{solution.mse:10.6f}")
+    if solution.lower_bound is not None and solution.gap is not None:
+        table.add_row("no mechanism is below", f"{float(solution.lower_bound):10.6f}  (proved; gap {solution.gap:.1e})")
+    if solution.note:
+        table.add_row("note", solution.note)
+    if saved is not None:
+        table.add_row("written", str(saved))
+    out.print(table)
+    _explain(figures["meaning"])
+
+
+def _bar(share: float) -> str:
+    return "█" * max(1, round(24 * share))
+
+
+if __name__ == "__main__":
+    main()

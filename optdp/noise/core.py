@@ -1,0 +1,251 @@
+"""Any number of secrets, no fallback: the program of the inputs that matter, jointly scaled, by HiGHS.
+
+Almost all of a prior lies on a run of inputs, the core. Inputs outside it report themselves. On the core the program is
+
+    minimise    sum over x, s of  cost(x) |x-s|^power W(x, s)
+    subject to  sum over s of W(x, s) = 1                          price y(x)
+                sum over s of |x-s| W(x, s) <= cap(x)              price z(x) >= 0
+                sum over x of gaps[j](x) W(x, s) <= 0              price u(j, s) >= 0
+
+Importances span fourteen decades, while a solver's tolerances are absolute. So the unknowns are the `t(x, s)` with
+
+    W(x, s) = min(1, report(s) / importance(x)) t(x, s)
+
+and the privacy rows of an output are divided by `report(s)`, the importance of an output: a rare output then holds as
+much to do as a common one. Input and output both have entries of the order of 1. An output that is no likely input (a
+prior on multiples of ten, say) takes its importance from its neighbours.
+
+What is left of the tolerances is noise in the prices of rare outputs. A privacy price costs nothing, so that an output
+that is not trusted may take what lies between its trusted neighbours: for absolute errors that is as good as
+they are, since the cost of a report is linear between them for every input that is not between them itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import highspy
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from optdp.errors import ProblemError, SolverError
+from optdp.noise.bound import Prices
+from optdp.noise.draft import Draft
+from optdp.noise.lp import CELLS, NoiseLP
+
+Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+SHARE = 1e-13
+"""At most this share of the importance lies outside the core, on either side."""
+FLOOR = 1e-14
+"""No importance in the core is taken to be smaller than this share of the largest."""
+DECAY = 0.1
+"""An output is at least this much as important as its neighbour."""
+COST = 1e4
+"""Costs are scaled so that the inputs that may not simply be reported cost this much together for each unit of error."""
+SMALLEST = 1e-12
+"""Entries of the matrix below this are left out."""
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Core:
+    """The scaled program on a run of inputs: unknown `t(x, s)` is number `x * size + s`."""
+
+    inputs: slice
+    cost: Array
+    gaps: Array
+    cap: Array | None
+    power: int
+    importance: Array
+    report: Array
+    """How important each output is."""
+    unit: float
+    """What costs are multiplied by."""
+
+    @staticmethod
+    def of(lp: NoiseLP, cap: Array | None) -> Core:
+        troubled = float(lp.cost[(lp.gaps > 0).any(axis=0)].sum()) / max(float(lp.cost.sum()), 1e-300)
+        run = lp.core(SHARE * min(1.0, max(100 * troubled, 1e-3)))
+        importance, report = _importances(lp.importance[run])
+        unit = COST / (max(troubled, 1e-5) * float(lp.cost.sum()))
+        window = None if cap is None else cap[run]
+        return Core(run, lp.cost[run], lp.gaps[:, run], window, lp.power, importance, report, unit)
+
+    @property
+    def size(self) -> int:
+        return len(self.cost)
+
+    @property
+    def distances(self) -> Array:
+        x = np.arange(float(self.size))
+        return np.abs(np.subtract.outer(x, x))
+
+    @property
+    def scale(self) -> Array:
+        """`W(x, s) / t(x, s)`."""
+        table: Array = np.minimum(1.0, self.report[None, :] / self.importance[:, None])
+        return table
+
+    def to_highs(self) -> highspy.HighsLp:
+        """Rows: the sum of each input, then the constraints of each output, then the cap of each input."""
+        size, count = self.size, len(self.gaps)
+        scale, distance = self.scale, self.distances
+        x, s = np.indices((size, size), dtype=np.int32)
+        index = np.empty((size, size, count + 2), np.int32)
+        value = np.zeros((size, size, count + 2))
+        index[:, :, 0], value[:, :, 0] = x, scale
+        index[:, :, 1:-1] = size + s[:, :, None] * count + np.arange(count, dtype=np.int32)
+        value[:, :, 1:-1] = self.gaps.T[:, None, :] * (scale / self.report)[:, :, None]
+        index[:, :, -1] = size + size * count + x
+        if self.cap is not None:
+            value[:, :, -1] = distance * scale
+        kept = np.abs(value) > SMALLEST
+        starts = np.concatenate([[0], np.cumsum(kept.sum(axis=2).ravel())])
+        nothing, inf = np.zeros(size * count), highspy.kHighsInf
+        model = highspy.HighsLp()
+        model.num_row_, model.num_col_ = size * (count + 2), size * size
+        model.col_cost_ = (self.unit * self.cost[:, None] * distance**self.power * scale).ravel()
+        model.col_lower_, model.col_upper_ = np.zeros(size * size), np.full(size * size, inf)
+        model.row_lower_ = np.concatenate([np.ones(size), nothing - inf, np.full(size, -inf)])
+        model.row_upper_ = np.concatenate([np.ones(size), nothing, np.full(size, inf) if self.cap is None else self.cap])
+        model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        model.a_matrix_.start_ = starts.astype(np.int32)
+        model.a_matrix_.index_, model.a_matrix_.value_ = index[kept], value[kept]
+        return model
+
+
+def solve_core(lp: NoiseLP, progress: Callable[[str], None] = lambda _: None, solver: str = "simplex") -> Draft:
+    """The optimal table as floats, with prices that prove it; `solver` is "simplex" or "ipm"."""
+    core = Core.of(lp, lp.tight_cap)
+    _check_memory(core)
+    progress(f"{core.size} inputs that matter: {core.size**2:,} unknowns, {core.size * (len(lp.gaps) + 2):,} rows")
+    highs, status = _run(core, solver)
+    if status == highspy.HighsModelStatus.kInfeasible and lp.cap is not None:
+        # Where the best mechanism has exactly the error of geometric noise there is no room below the caps.
+        progress("no room below the caps: once more without a margin")
+        core = Core.of(lp, lp.cap)
+        highs, status = _run(core, solver)
+    if status != highspy.HighsModelStatus.kOptimal:
+        raise SolverError(
+            f"HiGHS must end optimal. Found {highs.modelStatusToString(status)!r}. "
+            "Try another backend, or a problem with fewer secrets."
+        )
+    solution = highs.getSolution()
+    values, dual = np.array(solution.col_value), np.array(solution.row_dual)
+    table = np.maximum(np.nan_to_num(values), 0.0).reshape(core.size, core.size) * core.scale
+    z, u = _prices(core, np.nan_to_num(dual))
+    return Draft(*_entries(lp, core, table), _trusted(lp, core, z, u), "optimal", "core")
+
+
+def _importances(raw: Array) -> tuple[Array, Array]:
+    """The importance of each input of the core, with a floor, and of each output, without gaps."""
+    floor = FLOOR * float(raw.max())
+    likely = np.flatnonzero(raw > floor)
+    every = np.arange(len(raw))
+    report = np.exp(np.interp(every, likely, np.log(raw[likely])))
+    for i in every[1:]:
+        report[i] = max(report[i], DECAY * report[i - 1])
+    for i in every[-2::-1]:
+        report[i] = max(report[i], DECAY * report[i + 1])
+    return np.maximum(raw, floor), report
+
+
+def _check_memory(core: Core) -> None:
+    cells = core.size**2
+    if cells > CELLS:
+        needed = cells * (400 + 60 * len(core.gaps))
+        raise ProblemError(
+            f"The program for the {core.size:,} inputs that matter has {cells:,} unknowns (at most {CELLS:,}) and would "
+            f"need about {needed / 1e9:,.0f} GB. Use coarser contributions, fewer people or kinds of people."
+        )
+
+
+def _run(core: Core, solver: str) -> tuple[highspy.Highs, highspy.HighsModelStatus]:
+    """Solve; if that fails, once more from scratch with presolve."""
+    highs = highspy.Highs()
+    for name, option in {
+        "output_flag": False,
+        "threads": 1,
+        "solver": solver,
+        "presolve": "off",  # finds nothing, costs seconds
+        "run_crossover": "on",
+        "small_matrix_value": SMALLEST,  # the default 1e-9 drops entries that matter: wrong prices
+        "primal_feasibility_tolerance": TOLERANCE,
+        "dual_feasibility_tolerance": TOLERANCE,
+    }.items():
+        highs.setOptionValue(name, option)
+    highs.passModel(core.to_highs())
+    _interruptible(highs)
+    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        highs.clearSolver()
+        highs.setOptionValue("presolve", "on")
+        _interruptible(highs)
+    return highs, highs.getModelStatus()
+
+
+def _interruptible(highs: highspy.Highs) -> None:
+    """Run HiGHS beside this thread, so that Ctrl-C ends it."""
+    highs.HandleKeyboardInterrupt = True
+    highs.startSolve()
+    try:
+        while not highs.wait(0.1)[0]:
+            pass
+    except KeyboardInterrupt:
+        highs.cancelSolve()
+        highs.wait()
+        raise
+
+
+def _entries(lp: NoiseLP, core: Core, table: Array) -> tuple[Ints, Ints, Array]:
+    """The table's entries: inputs outside the core, and what the solver's tolerance left over, report themselves."""
+    table = table / np.maximum(table.sum(axis=1, keepdims=True), 1.0)
+    rows, cols = np.nonzero(table)
+    left = np.ones(len(lp.inputs))
+    left[core.inputs] = np.maximum(1.0 - table.sum(axis=1), 0.0)
+    own = np.flatnonzero(left)
+    start = core.inputs.start
+    return (
+        np.concatenate([rows + start, own]),
+        np.concatenate([cols + start, own]),
+        np.concatenate([table[rows, cols], left[own]]),
+    )
+
+
+def _prices(core: Core, dual: Array) -> tuple[Array, Array]:
+    """The prices of the plain program's caps and privacy rows on the core."""
+    size, count = core.size, len(core.gaps)
+    u = -dual[size : size * (count + 1)].reshape(size, count).T / core.report
+    z = -dual[size * (count + 1) :] if core.cap is not None else np.zeros(size)
+    return np.maximum(z, 0.0) / core.unit, np.maximum(u, 0.0) / core.unit
+
+
+def _trusted(lp: NoiseLP, core: Core, z: Array, u: Array) -> Prices:
+    """The prices, trusted down to the importance that gives the best bound, on all inputs of the program."""
+    x, start = np.arange(len(lp.inputs)), core.inputs.start
+    best, value = Prices.none(lp), -np.inf
+    for share in 10.0 ** -np.arange(0.0, 15.1, 0.5):
+        inputs = core.importance >= share * core.importance.max()
+        outputs = np.flatnonzero(core.report >= share * core.report.max())
+        full_z = np.zeros(len(x))
+        full_z[core.inputs] = np.where(inputs, z, 0.0)
+        full_u = np.array([np.interp(x, outputs + start, row[outputs]) for row in u])
+        found = _bound(lp, full_z, full_u)
+        if found > value:
+            best, value = Prices(full_z, full_u), found
+    return best
+
+
+def _bound(lp: NoiseLP, z: Array, u: Array) -> float:
+    """The bound that the prices give, up to rounding: enough to compare them."""
+    total = 0.0 if lp.cap is None else -float(z @ lp.cap)
+    block = max(1, 4_000_000 // len(lp.inputs))
+    for start in range(0, len(lp.inputs), block):
+        rows = slice(start, start + block)
+        distance = np.abs(lp.inputs[rows, None] - lp.inputs[None, :])
+        own = lp.cost[rows, None] * distance**lp.power + z[rows, None] * distance
+        total += float((own + lp.gaps[:, rows].T @ u).min(axis=1).sum())
+    return total

@@ -1,0 +1,71 @@
+"""The backends: each turns the program of one LTE into a draft. Adding one is a function and a line.
+
+    highs          optdp's own engines on HiGHS: the pair form, the core program, or the chain form with a fallback
+    highs-ipm      the whole program by HiGHS's interior-point method
+    cvxpy:<NAME>   the CVXPY model as it stands, by any solver that CVXPY finds
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from optdp.errors import ProblemError
+from optdp.noise.bound import Prices, best_window
+from optdp.noise.chain import solve_chain
+from optdp.noise.core import solve_core
+from optdp.noise.draft import Draft
+from optdp.noise.lp import NoiseLP, is_pair_form
+from optdp.noise.pairs import solve_pairs
+from optdp.solvers.cvxpy import cvxpy_solvers, solve_cvxpy
+from optdp.solvers.highs import solve_highs
+
+Progress = Callable[[str], None]
+Engine = Callable[[NoiseLP, Progress], Draft]
+
+
+def _highs(lp: NoiseLP, progress: Progress) -> Draft:
+    if lp.chain is not None:
+        return solve_chain(lp, progress)
+    return solve_pairs(lp, progress) if is_pair_form(lp.problem) else solve_core(lp, progress)
+
+
+def _highs_ipm(lp: NoiseLP, progress: Progress) -> Draft:
+    if lp.chain is None:
+        return solve_core(lp, progress, solver="ipm")
+    size = len(lp.inputs)
+    answer = solve_highs(lp.to_program(), "ipm")
+    return Draft.dense(answer.x.reshape(size, size), None, answer.status, "plain")
+
+
+def _cvxpy(lp: NoiseLP, solver: str) -> Draft:
+    model = lp.to_cvxpy()
+    table, duals, status = solve_cvxpy(model, solver)
+    steps = 2 * len(lp.laws.steps)
+    u = np.array(duals[2 : 2 + steps])
+    z = duals[2 + steps] if lp.cap is not None else np.zeros(len(lp.inputs))
+    v = None if lp.chain is None else np.array(duals[-2:])
+    return Draft.dense(table, best_window(lp, Prices(z, u, v)), status, "plain")
+
+
+BACKENDS: dict[str, Engine] = {"highs": _highs, "highs-ipm": _highs_ipm}
+"""The backends that are always there; those of CVXPY come on top."""
+
+
+def backends() -> list[str]:
+    """The names of all backends that can be used here."""
+    return [*BACKENDS, *(f"cvxpy:{name}" for name in cvxpy_solvers())]
+
+
+def engine(backend: str) -> Engine:
+    """The engine of that name."""
+    if backend in BACKENDS:
+        return BACKENDS[backend]
+    if backend.startswith("cvxpy:"):
+        solver = backend.removeprefix("cvxpy:").upper()
+        if solver in cvxpy_solvers(explain=True):
+            return lambda lp, progress: _cvxpy(lp, solver)
+    there = ", ".join(backends())
+    extra = 'More solvers: pip install "optdp[solvers]".' if backend.startswith("cvxpy:") else ""
+    raise ProblemError(f"Unknown backend {backend!r}. There are: {there}. {extra}".rstrip())

@@ -1,0 +1,213 @@
+"""solve(problem) -> Solution: the one verb. Formulate, solve, repair, certify; nothing leaves uncertified."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from optdp.artifact.format import Artifact, write
+from optdp.errors import CertificateError, ProblemError
+from optdp.math.exact import decimal_down, decimal_up, precision, show
+from optdp.noise.baseline import geometric_mechanism
+from optdp.noise.bound import Prices, lower_bound
+from optdp.noise.certify import EXPLANATION, Certificate, certify
+from optdp.noise.draft import Draft
+from optdp.noise.engines import engine
+from optdp.noise.lp import NoiseLP, formulate
+from optdp.noise.matrix import NoiseMatrix
+from optdp.noise.repair import repair
+from optdp.noise.shifting import shift_weights
+from optdp.noise.single import SingleLTE
+
+MARGINS = (1e-9, 1e-6, 1e-3)
+"""How much tighter than condition (3) the program's caps are, in turn, until the repaired table keeps the caps."""
+STORED_PRICES = 200_000
+"""At most so many dual prices go into an artifact, where they prove the lower bound again."""
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What came out: the mechanism, its certificate, and the numbers that a person asks for first."""
+
+    problem: SingleLTE
+    mechanism: NoiseMatrix
+    certificate: Certificate
+    lower_bound: Fraction | None
+    """Proved: no mechanism for this problem does better. In units of the objective; None if no prices were found."""
+    status: str
+    """"optimal", "heuristic", "baseline", "interrupted", or whatever a solver said."""
+    note: str
+    backend: str
+    engine: str
+    seconds: float
+    prices: Prices | None = None
+
+    @property
+    def value(self) -> float:
+        """The objective: the MAE, or the MSE if that was minimised."""
+        return float(self.certificate.mae if self.problem.objective == "mae" else self.certificate.mse)
+
+    @property
+    def mae(self) -> float:
+        return float(self.certificate.mae)
+
+    @property
+    def mse(self) -> float:
+        return float(self.certificate.mse)
+
+    @property
+    def baseline_mae(self) -> float:
+        """The MAE of geometric noise at the same epsilon."""
+        return float(self.problem.cap)
+
+    @property
+    def gap(self) -> float | None:
+        """How far the objective is at most from the optimum, relative to the objective."""
+        if self.lower_bound is None:
+            return None
+        return max(0.0, (self.value - float(self.lower_bound)) / self.value) if self.value > 0 else 0.0
+
+    def summary(self) -> dict[str, Any]:
+        """The figures as `--json` prints them."""
+        certificate = self.certificate
+        ordinary = certificate.ordinary_epsilon
+        return {
+            "kind": self.problem.kind,
+            "status": self.status,
+            "objective": self.problem.objective,
+            "mae": self.mae,
+            "mse": self.mse,
+            "baseline_mae": self.baseline_mae,
+            "lower_bound": None if self.lower_bound is None else float(self.lower_bound),
+            "gap": self.gap,
+            "epsilon": show(self.problem.epsilon),
+            "certified_epsilon": self._epsilon(certificate.epsilon, self.problem.epsilon),
+            "ordinary_epsilon": "infinite" if ordinary is None else decimal_up(ordinary),
+            "never_worse": certificate.never_worse,
+            "backend": self.backend,
+            "engine": self.engine,
+            "seconds": round(self.seconds, 4),
+            "note": self.note,
+            "meaning": EXPLANATION,
+        }
+
+    @staticmethod
+    def _epsilon(found: Fraction | None, target: Fraction) -> str:
+        """Rounded up to 20 places, but not past the target that it was proved to keep."""
+        if found is None:
+            return "infinite"
+        rounded = decimal_up(found)
+        return show(target) if found <= target < Fraction(rounded) else rounded
+
+    def artifact(self) -> Artifact:
+        """The self-contained file for production."""
+        summary, certificate, matrix = self.summary(), self.certificate, self.mechanism
+        claim = {
+            "epsilon": summary["certified_epsilon"],
+            "ordinary_epsilon": summary["ordinary_epsilon"],
+            "mae": decimal_up(certificate.mae),
+            "mse": decimal_up(certificate.mse),
+            "worst_error": decimal_up(certificate.worst_error),
+            "never_worse": certificate.never_worse,
+            "baseline_mae": decimal_up(self.problem.cap),
+            "lower_bound": None if self.lower_bound is None else decimal_down(self.lower_bound),
+            "meaning": EXPLANATION,
+            "explained": "docs/guarantee.md",
+        }
+        provenance: dict[str, Any] = {
+            "optdp": version("optdp"),
+            "backend": self.backend,
+            "engine": self.engine,
+            "status": self.status,
+        }
+        if self.note:
+            provenance["note"] = self.note
+        prices = self.prices
+        if prices is not None and prices.v is None and prices.z.size + prices.u.size <= STORED_PRICES:
+            provenance["prices"] = {"z": _numbers(prices.z), "u": [_numbers(row) for row in prices.u]}
+        return Artifact(
+            inputs=matrix.inputs,
+            outputs=matrix.outputs,
+            denominator=matrix.denominator,
+            rows=matrix.rows,
+            outside=matrix.outside,
+            q=matrix.q,
+            problem=self.problem.spec(),
+            claim=claim,
+            provenance=provenance,
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the artifact, atomically: JSON, or `.npz` by its name."""
+        write(self.artifact(), Path(path))
+
+
+def _numbers(values: Any) -> str:
+    return " ".join(repr(float(value)) for value in values)
+
+
+def solve(problem: SingleLTE, backend: str = "highs", progress: Progress = lambda _: None) -> Solution:
+    """The best certified mechanism for `problem`.
+
+    Interrupted (Ctrl-C), it returns the best certified mechanism so far, which may be the baseline; `status` says so.
+    """
+    begin = time.perf_counter()
+    run = engine(backend)
+    alone = problem.method != "geometric" and all(prior.size == 1 for prior in problem.populations)
+    with precision():
+        if problem.method == "geometric":
+            return _baseline(problem, begin, "baseline", "")
+        if alone:
+            reason = "one person alone is hidden by nobody, so the prior helps nothing: geometric noise"
+            return _baseline(problem, begin, "baseline", reason)
+        try:
+            return _designed(problem, backend, run, progress, begin)
+        except KeyboardInterrupt:
+            return _baseline(problem, begin, "interrupted", "interrupted before a better mechanism was found")
+
+
+def _designed(
+    problem: SingleLTE, backend: str, run: Callable[[NoiseLP, Progress], Draft], progress: Progress, begin: float
+) -> Solution:
+    failure = ""
+    for margin in MARGINS:
+        progress("formulating")
+        lp = formulate(problem, margin)
+        draft = shift_weights(lp, progress) if problem.method == "shifting" else run(lp, progress)
+        progress("repairing and certifying")
+        bound = None if draft.prices is None else lower_bound(lp, draft.prices)
+        try:
+            matrix = repair(lp, draft)
+            certificate = certify(problem, matrix)
+            certificate.check(problem)
+        except CertificateError as error:
+            failure = str(error)
+            continue
+        value = certificate.mae if problem.objective == "mae" else certificate.mse
+        if problem.tail == "geometric" and value > problem.baseline:
+            failure = "geometric noise is at least as accurate as what the solver found"
+            continue
+        seconds = time.perf_counter() - begin
+        used = "optdp" if problem.method == "shifting" or draft.engine == "chain" else backend
+        return Solution(
+            problem, matrix, certificate, bound, draft.status, "", used, draft.engine, seconds, draft.prices
+        )
+    return _baseline(problem, begin, "baseline", f"geometric noise instead of the solver's answer: {failure}")
+
+
+def _baseline(problem: SingleLTE, begin: float, status: str, note: str) -> Solution:
+    matrix = geometric_mechanism(problem)
+    certificate = certify(problem, matrix)
+    try:
+        certificate.check(problem)
+    except CertificateError as error:
+        raise ProblemError(f"Not even geometric noise does what the problem asks: {error}") from None
+    seconds = time.perf_counter() - begin
+    return Solution(problem, matrix, certificate, None, status, note, "optdp", "geometric", seconds)
