@@ -2,7 +2,7 @@
 
 `Pr[s|x] = weight / denominator`, or with a tail as `NoiseMatrix` says. A file is JSON, or `.npz` with the
 same content and the same digest: the SHA-256 of the canonical JSON (sorted keys, no spaces, ASCII) of
-everything but `sha256`. The digest tells a file that was cut or changed by accident; it is no signature, since
+everything but `sha256`. The digest tells a file that was cut or changed by accident; it is no signature:
 whoever changes a file on purpose can compute it anew. `verify` recomputes the claim itself.
 """
 

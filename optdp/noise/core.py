@@ -173,6 +173,7 @@ def _run(core: Core, solver: str) -> tuple[highspy.Highs, highspy.HighsModelStat
         "solver": solver,
         "presolve": "off",  # finds nothing, costs seconds
         "run_crossover": "on",
+        "simplex_scale_strategy": 0,
         "small_matrix_value": SMALLEST,  # the default 1e-9 drops entries that matter: wrong prices
         "primal_feasibility_tolerance": TOLERANCE,
         "dual_feasibility_tolerance": TOLERANCE,

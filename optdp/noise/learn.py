@@ -1,23 +1,25 @@
 """Learning a prior from noisy past releases: the iterative Bayesian update.
 
-A known channel `C(x, s) = Pr[s | x]` was applied to inputs drawn from an unknown law `pi`, and output `s` was seen `n_s`
-times. The maximum-likelihood estimate is
+A known channel `C(x, s) = Pr[s | x]` was applied to inputs drawn from an unknown law `pi`, and output `s` was
+seen `n_s` times, `n` in all. The maximum-likelihood estimate is
 
     maximise    sum over s of  n_s log(sum over x of pi(x) C(x, s))
     subject to  sum over x of  pi(x) = 1,   pi >= 0,
 
-a concave program. Expectation maximisation, from the uniform law, multiplies each `pi(x)` by how much more often than
-expected its outputs were seen:
+a concave program. Expectation maximisation, from the uniform law, multiplies each `pi(x)` by how much more
+often than expected its outputs were seen:
 
     pi(x)  <-  pi(x) * (1/n) sum over s of  n_s C(x, s) / sum over x' of pi(x') C(x', s).
 
-The likelihood never falls, and its shortfall from the maximum is known at every step: it is at most `log` of the largest
-multiplier for each observation. That is the rule for stopping. What is learnt from releases gives away nothing more
-than the releases did; but it is an estimate, and privacy under an estimated prior is only as good as the estimate.
+The likelihood never falls, and how far its logarithm is from the maximum is bounded at every step:
+by `n log(m)`, where `m` is the largest multiplier (Jensen's inequality). That is the rule for stopping.
 
-References: Agrawal and Aggarwal, "On the design and quantification of privacy preserving data mining algorithms",
-PODS 2001; ElSalamouny and Palamidessi, "Generalized iterative Bayesian update and applications to mechanisms for privacy
-protection", EuroS&P 2020.
+What is learnt from releases gives away nothing more than they did. But it is an estimate: privacy under an
+estimated prior is only as good as the estimate, and an input that the data do not need gets probability 0.
+
+References: D. Agrawal and C. Aggarwal, "On the design and quantification of privacy preserving data mining
+algorithms", PODS 2001; E. ElSalamouny and C. Palamidessi, "Generalized iterative Bayesian update and
+applications to mechanisms for privacy protection", EuroS&P 2020.
 """
 
 from __future__ import annotations
@@ -61,19 +63,20 @@ def iterative_bayesian_update(
             f"observed must have one count for each output of the channel, {matrix.shape[1]}. "
             f"Found {len(counts)}. Give 0 for an output that was not seen."
         )
-    if isinstance(iterations, bool) or not isinstance(iterations, int | np.integer) or iterations < 1:
-        raise ProblemError(f"iterations must be a whole number of at least 1. Found {iterations!r}.")
+    if not (iterations >= 1 and iterations % 1 == 0):
+        raise ProblemError(f"iterations must be a whole number of at least 1. Found {iterations}. Give more.")
     if not (math.isfinite(tolerance) and tolerance >= 0):
-        raise ProblemError(f"tolerance must be a number of at least 0. Found {tolerance}.")
+        raise ProblemError(f"tolerance must be a number of at least 0. Found {tolerance}. Give, say, 1e-9.")
     unexplained = np.flatnonzero((counts > 0) & (matrix.max(axis=0) == 0))
     if len(unexplained):
         s = int(unexplained[0])
         raise ProblemError(
-            f"Every output that was seen must be possible. Found that output {s} was seen {counts[s]:g} times, "
-            "which no input can produce. Use the channel that made the releases."
+            "Every output that was seen must be possible. "
+            f"Found that output {s} was seen {counts[s]:g} times, which no input can produce. "
+            "Use the channel that made the releases."
         )
     law = np.full(len(matrix), 1 / len(matrix))
-    for _ in range(iterations):
+    for _ in range(int(iterations)):
         law, shortfall = update(law, matrix, counts)
         if shortfall <= tolerance:
             break
@@ -81,16 +84,18 @@ def iterative_bayesian_update(
 
 
 def update(law: Array, channel: Array, counts: Array) -> tuple[Array, float]:
-    """One step of the update, and how far below the maximum the mean log-likelihood of the old law is at most."""
+    """One step of the update, and at most how far the old law's mean log-likelihood is below the maximum."""
     seen = counts > 0
     shares = counts[seen] / counts[seen].sum()
-    factor = channel[:, seen] @ (shares / (law @ channel[:, seen]))
+    # the scale of a column cancels, and this way nothing overflows
+    relative = channel[:, seen] / channel[:, seen].max(axis=0)
+    factor = relative @ (shares / (law @ relative))
     new: Array = law * factor
     return new / new.sum(), math.log(max(float(factor.max()), 1.0))
 
 
 def log_likelihood(law: npt.ArrayLike, channel: npt.ArrayLike, observed: npt.ArrayLike) -> float:
-    """`sum over s of n_s log(sum over x of law(x) C(x, s))`; minus infinity if the law makes something seen impossible."""
+    """`sum over s of n_s log(sum over x of law(x) C(x, s))`; -infinity if what was seen is impossible."""
     counts = np.asarray(observed, dtype=float)
     chances = np.asarray(law, dtype=float) @ np.asarray(channel, dtype=float)
     seen = counts > 0
@@ -100,7 +105,7 @@ def log_likelihood(law: npt.ArrayLike, channel: npt.ArrayLike, observed: npt.Arr
 
 
 def to_grid(law: Array) -> tuple[Fraction, ...]:
-    """Fractions next to `law` with denominator 2^53 that sum to exactly 1; the largest takes the remainder."""
+    """Fractions k/2^53 next to `law` that sum to exactly 1; the largest takes the remainder."""
     units = [round(Fraction(float(value)) * GRID) for value in law]
     units[int(np.argmax(law))] += GRID - sum(units)
     return tuple(Fraction(unit, GRID) for unit in units)
@@ -110,13 +115,13 @@ def _channel(channel: npt.ArrayLike) -> Array:
     matrix = _numbers(channel, "channel")
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ProblemError(
-            f"channel must be a table with a row for each input and a column for each output. Found shape {matrix.shape}. "
-            "Give a list of rows."
+            "channel must be a table with a row for each input and a column for each output. "
+            f"Found shape {matrix.shape}. Give a list of rows."
         )
     for x, s in np.argwhere(~(np.isfinite(matrix) & (matrix >= 0)))[:1]:
         raise ProblemError(
-            f"channel must hold probabilities, finite and at least 0. Found {matrix[x, s]} for input {x}, output {s}. "
-            "Give Pr[s | x] for each."
+            "channel must hold probabilities, finite and at least 0. "
+            f"Found {matrix[x, s]} for input {x}, output {s}. Give Pr[s | x] for each."
         )
     off = matrix.sum(axis=1) - 1
     worst = int(np.argmax(np.abs(off)))
@@ -131,16 +136,18 @@ def _channel(channel: npt.ArrayLike) -> Array:
 def _counts(observed: npt.ArrayLike) -> Array:
     counts = _numbers(observed, "observed")
     if counts.ndim != 1:
-        raise ProblemError(f"observed must be a list of counts. Found shape {counts.shape}. Give one for each output.")
+        raise ProblemError(
+            f"observed must be a list of counts. Found shape {counts.shape}. Give one for each output."
+        )
     for s in np.flatnonzero(~(np.isfinite(counts) & (counts >= 0)))[:1]:
         raise ProblemError(
             f"observed must hold finite counts of at least 0. Found {counts[s]} for output {s}. "
             "Give how often each output was seen."
         )
     if not counts.sum() > 0:
-        raise ProblemError("observed must count at least one observation. Found none. Give past releases to learn from.")
+        raise ProblemError("observed must count at least one observation. Found none. Give past releases.")
     if not np.isfinite(counts.sum()):
-        raise ProblemError("observed must have a finite total. Found counts that overflow. Give shares of the total.")
+        raise ProblemError("observed must have a finite total. Found counts that overflow. Give shares.")
     return counts
 
 
@@ -148,4 +155,6 @@ def _numbers(values: npt.ArrayLike, name: str) -> Array:
     try:
         return np.array(values, dtype=float)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ProblemError(f"{name} must hold numbers, in rows of one length. Found: {error}. Give decimals.") from error
+        raise ProblemError(
+            f"{name} must hold numbers, in rows of one length. Found: {error}. Give decimals."
+        ) from error

@@ -231,7 +231,8 @@ def _generate(
     highs.addRows(2 * size, lower, upper, 0, np.zeros(2 * size, np.int32), np.zeros(0, np.int32), np.zeros(0))
     # mass that is not placed yet; dear enough that it leaves
     missing = len(troubled)
-    dear = (grid.cost[troubled] + 1e-9) * 50.0 * max(10.0, float(np.ptp(grid.x))) ** grid.power
+    worth = grid.cost[troubled] + np.abs(grid.gaps[:, troubled]).max(axis=0)
+    dear = 50.0 * worth * max(10.0, float(np.ptp(grid.x))) ** grid.power
     highs.addCols(
         missing, dear, np.zeros(missing), np.full(missing, inf), missing,
         np.arange(missing, dtype=np.int32), troubled.astype(np.int32), np.ones(missing),
@@ -267,12 +268,12 @@ def _generate(
             solution = highs.getSolution()
             dual, amounts = np.array(solution.row_dual), np.array(solution.col_value)
             y, z, rounds = dual[:size], np.maximum(-dual[size:], 0.0), rounds + 1
-            left = float(amounts[:missing].max(initial=0.0))
+            left = amounts[:missing] > 1e-8
             progress(f"{size} inputs, round {rounds}: {sum(len(p.i) for p in columns):,} pairs")
             if not add(_price(grid, y, z, PRICED, 1e-9)):
-                if left < 1e-7 or dear.max(initial=1.0) > 1e12:
+                if not left.any() or dear[left].max() > 1e14:
                     break
-                dear = dear * 100  # not dear enough
+                dear = np.where(left, dear * 100, dear)  # not dear enough
                 highs.changeColsCost(missing, np.arange(missing, dtype=np.int32), dear)
     except KeyboardInterrupt:
         if not len(amounts) or not grid.whole:

@@ -6,9 +6,9 @@ the column was. So:
 
  1. Round the answer down to integers; shrink what makes a row's error exceed its cap; give what a row lacks to its
     own diagonal.
- 2. Take a reserve from the rows that carry the balm.
+ 2. Take a reserve: from the diagonal of a lone anchor, or from all rows alike.
  3. For each output compute, in balls, how much balm its column needs; add it, rounded up.
- 4. What is left of the reserve goes, in the proportions of the balm, to one output.
+ 4. What is left of the reserve goes to one output; it is (nearly) the same for all rows, or the anchor's own.
 
 Losses are in proportion to what had to be repaired. If no sparse balm can carry the need, the vector of equal
 probabilities can: in the limit every input reports the same output, which is perfectly private. With a
@@ -53,11 +53,6 @@ class Balm:
     """The least amount that is ever added, so that rounding does not matter."""
     limit: float
     """The largest share of a row that may be spent."""
-
-    @property
-    def whole(self) -> bool:
-        """Whether every row carries it."""
-        return self.limit > 0.25
 
 
 @dataclass(frozen=True)
@@ -178,17 +173,16 @@ def _mend(lp: NoiseLP, rows: Rows, balm: Balm, denominator: int) -> Rows | None:
     columns = lp.shape.outputs[1] - lp.shape.outputs[0] + 1
     reserve = 2 * sum(needs.values()) + 16 * balm.least * columns
     for _ in range(60):
-        if balm.whole:  # the need shrinks with the rest, so that a reserve below the whole always suffices
-            reserve = reserve * denominator // (reserve + denominator) if reserve > denominator // 4 else reserve
+        if reserve > denominator // 4:  # the need shrinks with the rest, so that less than the whole suffices
+            reserve = reserve * denominator // (reserve + denominator)
         if reserve > balm.limit * denominator:
             return None
         mended = _with_reserve(rows, balm, reserve, denominator)
         needs = cone.needs(mended, denominator)
-        floor = 4 * balm.least
         if lp.chain is not None:  # every output gets some, so that rounding cannot break the chain
             low, high = lp.shape.outputs
             needs = {s: max(needs.get(s, 0), denominator >> 60) for s in range(low, high + 1)}
-        amounts = {s: max(need + 1, floor) for s, need in needs.items()}
+        amounts = {s: need + 4 * balm.least for s, need in needs.items()}
         if sum(amounts.values()) > reserve:
             reserve = 2 * sum(amounts.values()) + reserve
             continue
@@ -207,14 +201,16 @@ def _mend(lp: NoiseLP, rows: Rows, balm: Balm, denominator: int) -> Rows | None:
 
 
 def _with_reserve(rows: Rows, balm: Balm, reserve: int, denominator: int) -> Rows:
-    if balm.whole:
-        keep = denominator - reserve
-        return [{s: weight * keep // denominator for s, weight in row.items()} for row in rows]
-    mended = list(rows)
-    for x, amount in balm.amounts.items():
-        keep = denominator + (-reserve * amount // GRAIN)
-        mended[x] = {s: weight * keep // denominator for s, weight in rows[x].items()}
-    return mended
+    """Make room: a single anchor gives of its own diagonal; otherwise all rows shrink alike, which keeps quotients."""
+    if len(balm.amounts) == 1:
+        (x,) = balm.amounts
+        mended = list(rows)
+        mended[x] = dict(rows[x])
+        mended[x][balm.home] -= reserve
+        if mended[x][balm.home] >= 0:
+            return mended
+    keep = denominator - reserve
+    return [{s: weight * keep // denominator for s, weight in row.items()} for row in rows]
 
 
 def _balms(lp: NoiseLP) -> Iterator[Balm]:
@@ -230,9 +226,6 @@ def _balms(lp: NoiseLP) -> Iterator[Balm]:
         mixture = _mixture(lp, middle)
         if mixture:
             yield Balm(mixture, home, 1 << 16, 0.25)
-    least = float(lp.mass.min())
-    level = {x: max(1, int(GRAIN * least / mass)) for x, mass in enumerate(lp.mass.tolist())}
-    yield Balm(level, home, 1 << 16, 0.9)
     yield Balm(dict.fromkeys(range(len(lp.inputs)), GRAIN), home, 1 << 16, 1 - 2.0**-20)
 
 

@@ -57,9 +57,9 @@ MARGIN = 1e-12
 
 
 def shift_weights(lp: NoiseLP, progress: Callable[[str], None] = lambda _: None) -> Draft:
-    """Geometric noise, Algorithm 2, then the exchanges of Remark 7; to be repaired and certified as any draft.
+    """Geometric noise, Algorithm 2, then the exchanges of Remark 7.
 
-    Near-optimal, not optimal: see the head of this module.
+    Near-optimal, not optimal (see the head of this module), and to be repaired and certified like any draft.
     """
     table = geometric_table(lp)
     shift_to_diagonal(lp, table)
@@ -223,7 +223,7 @@ def _exchange(state: _State, x: npt.NDArray[np.int64], y: npt.NDArray[np.int64])
     one, none = np.ones((1, len(x))), np.zeros((1, len(x)))
     d = np.vstack([one, none, np.where(same, np.abs(gap_y) / larger, 0.0)])
     e = np.vstack([none, one, np.where(same, np.abs(gap_x) / larger, 0.0)])
-    # what a unit of each candidate (first axis) adds to each constraint (second) of column x, and takes from y
+    # what a unit of each candidate (first axis) adds to each constraint (second) of column x; y loses it
     change = d[:, None] * gap_x - e[:, None] * gap_y
     noise = 4e-16 * (d[:, None] * np.abs(gap_x) + e[:, None] * np.abs(gap_y))
     room = state.room()

@@ -1,0 +1,529 @@
+"""Files that were cut, changed or made to harm: each is refused with an ArtifactError of one line, soon."""
+
+import copy
+import hashlib
+import io
+import json
+import os
+import pickle
+import random
+import struct
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optdp.artifact import files, npz
+from optdp.artifact.format import Artifact, from_json, from_npz, read, to_json, to_npz, write
+from optdp.errors import ArtifactError
+
+Document = dict[str, Any]
+
+
+def refused(data: bytes, load: Callable[[bytes], Artifact] = from_json) -> str:
+    begin = time.perf_counter()
+    with pytest.raises(ArtifactError) as caught:
+        load(data)
+    assert time.perf_counter() - begin < 10
+    message = str(caught.value)
+    assert message.isprintable()
+    assert len(message) < 400
+    return message
+
+
+def sealed(document: Document) -> bytes:
+    """The document under its right digest, so that only the rule itself can refuse it."""
+    rest = {key: value for key, value in document.items() if key != "sha256"}
+    if "sha256" in document:
+        spelled = json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+        rest["sha256"] = hashlib.sha256(spelled).hexdigest()
+    return json.dumps(rest).encode()
+
+
+def with_value(*path: str | int, value: Any) -> Callable[[Document], None]:
+    def change(document: Document) -> None:
+        place: Any = document
+        for step in path[:-1]:
+            place = place[step]
+        place[path[-1]] = value
+
+    return change
+
+
+def without(key: str) -> Callable[[Document], None]:
+    return lambda document: document.pop(key)
+
+
+BIG = 1 << 70
+CHANGES: dict[str, tuple[Callable[[Document], None], str]] = {
+    "format": (with_value("format", value="other"), "format"),
+    "format-list": (with_value("format", value=[]), "format"),
+    "version": (with_value("version", value=2), "version"),
+    "version-true": (with_value("version", value=True), "version"),
+    "version-float": (with_value("version", value=1.0), "version"),
+    "unknown-key": (with_value("extra", value=1), "keys"),
+    **{f"no-{key}": (without(key), "") for key in ("format", "version")},
+    **{
+        f"no-{key}": (without(key), f"no {key}")
+        for key in (
+            [
+                "inputs",
+                "outputs",
+                "denominator",
+                "weights",
+                "outside",
+                "tail",
+                "problem",
+                "claim",
+                "provenance",
+                "sha256",
+            ]
+        )
+    },
+    "inputs-turned": (with_value("inputs", value=[4, 2]), "inputs"),
+    "inputs-three": (with_value("inputs", value=[2, 3, 4]), "inputs"),
+    "inputs-one": (with_value("inputs", value=[2]), "inputs"),
+    "inputs-number": (with_value("inputs", value=2), "inputs"),
+    "inputs-text": (with_value("inputs", value="24"), "inputs"),
+    "inputs-float": (with_value("inputs", value=[2, 4.0]), "inputs"),
+    "inputs-bool": (with_value("inputs", value=[True, 3]), "inputs"),
+    "inputs-null": (with_value("inputs", value=[None, 3]), "inputs"),
+    "inputs-far": (with_value("inputs", value=[2**53 - 1, 2**53 + 1]), "inputs"),
+    "inputs-many": (with_value("inputs", value=[-(2**53), 2**53]), "row for each"),
+    "outputs-far": (with_value("outputs", value=[-(2**53) - 1, 3]), "outputs"),
+    "outputs-narrow": (with_value("outputs", value=[0, 3]), "within"),
+    "outputs-narrow-above": (with_value("outputs", value=[-1, 2]), "within"),
+    "denominator-int": (with_value("denominator", value=BIG), "denominator"),
+    "denominator-odd": (with_value("denominator", value=str(BIG - 1)), "power of two"),
+    "denominator-zero": (with_value("denominator", value="0"), "denominator"),
+    "denominator-minus": (with_value("denominator", value=str(-BIG)), "denominator"),
+    "denominator-plus": (with_value("denominator", value=f"+{BIG}"), "denominator"),
+    "denominator-space": (with_value("denominator", value=f" {BIG}"), "denominator"),
+    "denominator-newline": (with_value("denominator", value=f"{BIG}\n"), "denominator"),
+    "denominator-leading": (with_value("denominator", value=f"0{BIG}"), "denominator"),
+    "denominator-other-digits": (with_value("denominator", value="٢"), "denominator"),
+    "denominator-underscore": (with_value("denominator", value="1_6"), "denominator"),
+    "denominator-empty": (with_value("denominator", value=""), "denominator"),
+    "denominator-2^4097": (with_value("denominator", value=str(1 << 4097)), "4096"),
+    "denominator-long": (with_value("denominator", value="1" + "0" * 100_000), "denominator"),
+    "denominator-half": (with_value("denominator", value=str(BIG // 2)), "more"),
+    "denominator-double": (with_value("denominator", value=str(BIG * 2)), "less"),
+    "outside": (with_value("outside", value="wrap"), "outside"),
+    "outside-null": (with_value("outside", value=None), "outside"),
+    "outside-list": (with_value("outside", value=["error"]), "outside"),
+    "no-tail-for-geometric": (with_value("tail", value=None), "needs a tail"),
+    "tail-text": (with_value("tail", value="geometric"), "tail"),
+    "tail-law": (with_value("tail", "law", value="laplace"), "tail"),
+    "tail-extra": (with_value("tail", "p", value="1"), "tail"),
+    "tail-empty": (with_value("tail", value={}), "tail"),
+    "q-text": (with_value("tail", "q", value="3/4"), "q must"),
+    "q-three": (with_value("tail", "q", value=["3", "4", "5"]), "q must"),
+    "q-ints": (with_value("tail", "q", value=[3, 4]), "q's"),
+    "q-float": (with_value("tail", "q", value=["0.75", "1"]), "q's"),
+    "q-zero": (with_value("tail", "q", value=["0", "4"]), "q's"),
+    "q-by-zero": (with_value("tail", "q", value=["3", "0"]), "q's"),
+    "q-minus": (with_value("tail", "q", value=["-3", "-4"]), "q's"),
+    "q-one": (with_value("tail", "q", value=["1", "1"]), "between 0 and 1"),
+    "q-large": (with_value("tail", "q", value=["5", "4"]), "between 0 and 1"),
+    "q-not-lowest": (with_value("tail", "q", value=["6", "8"]), "lowest"),
+    "q-long": (with_value("tail", "q", value=["3", "1" * 1301]), "q's"),
+    "problem-list": (with_value("problem", value=[]), "problem"),
+    "claim-null": (with_value("claim", value=None), "claim"),
+    "provenance-text": (with_value("provenance", value="me"), "provenance"),
+    "weights-null": (with_value("weights", value=None), "weights"),
+    "weights-table": (with_value("weights", value={}), "weights"),
+    "weights-empty": (with_value("weights", value=[]), "row for each"),
+    "a-row-less": (lambda d: d["weights"].pop(), "row for each"),
+    "a-row-more": (lambda d: d["weights"].append(d["weights"][0]), "row for each"),
+    "row-empty": (with_value("weights", 0, value=[]), "pairs"),
+    "row-null": (with_value("weights", 0, value=None), "pairs"),
+    "row-table": (with_value("weights", 0, value={"0": BIG}), "pairs"),
+    "row-text": (with_value("weights", 0, value="ab"), "pairs"),
+    "row-flat": (with_value("weights", 0, value=[0, BIG]), "pairs"),
+    "pair-one": (with_value("weights", 0, 0, value=[0]), "pairs"),
+    "pair-three": (with_value("weights", 0, 0, value=[0, BIG, 1]), "pairs"),
+    "pair-text": (with_value("weights", 2, 0, value="12"), "pairs"),
+    "pair-table": (with_value("weights", 2, 0, value={"a": 1, "b": 2}), "pairs"),
+    "pair-mixed": (with_value("weights", 0, value=[[-1], [0, 5, BIG - 5]]), "pairs"),
+    "output-float": (with_value("weights", 2, 0, 0, value=3.0), "integers"),
+    "output-bool": (with_value("weights", 0, 1, 0, value=False), "integers"),
+    "output-null": (with_value("weights", 0, 1, 0, value=None), "integers"),
+    "output-list": (with_value("weights", 0, 1, 0, value=[0]), "integers"),
+    "weight-float": (with_value("weights", 2, 0, 1, value=float(BIG)), "integers"),
+    "weight-text": (with_value("weights", 2, 0, 1, value=str(BIG)), "integers"),
+    "weight-bool": (with_value("weights", 1, 0, 1, value=True), "integers"),
+    "outputs-turned": (lambda d: d["weights"][0].reverse(), "increasing"),
+    "output-twice": (with_value("weights", 0, value=[[0, 5], [0, BIG - 5]]), "increasing"),
+    "output-beyond": (with_value("weights", 2, 0, 0, value=4), "within"),
+    "weight-zero": (with_value("weights", 2, value=[[0, 0], [3, BIG]]), "positive"),
+    "weight-minus": (with_value("weights", 2, value=[[0, -1], [3, BIG + 1]]), "positive"),
+    "sum-less": (with_value("weights", 2, 0, 1, value=BIG - 1), "less"),
+    "sum-more": (with_value("weights", 2, 0, 1, value=BIG + 1), "more"),
+    "weight-huge": (with_value("weights", 2, 0, 1, value=10**1299), "more"),
+    "weight-1301-digits": (with_value("weights", 2, 0, 1, value=10**1300), "digits"),
+    "claim-huge": (with_value("claim", "n", value=-(10**1300)), "digits"),
+    "claim-nan": (with_value("claim", "mae", value=float("nan")), "finite"),
+    "claim-infinite": (with_value("claim", "mae", value=float("-inf")), "finite"),
+    "claim-half-a-character": (with_value("claim", "mae", value="\ud83d"), "Unicode"),
+    "key-half-a-character": (with_value("claim", "\udc00", value=1), "Unicode"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_every_rule_is_kept(sample: Artifact, name: str) -> None:
+    change, words = CHANGES[name]
+    document = json.loads(to_json(sample))
+    assert from_json(sealed(document)) == sample
+    change(document)
+    assert words in refused(sealed(document))
+
+
+@pytest.mark.parametrize(
+    "digest", [None, 5, "", "0" * 63, "0" * 64, "G" * 64, "0" * 64 + "\n", ["0" * 64], "upper"]
+)
+def test_the_digest_must_be_right(sample: Artifact, digest: Any) -> None:
+    document = json.loads(to_json(sample))
+    document["sha256"] = sample.sha256.upper() if digest == "upper" else digest
+    assert "sha256" in refused(json.dumps(document).encode())
+
+
+def test_a_change_under_the_old_digest_is_noticed(sample: Artifact) -> None:
+    for name in ("problem", "claim", "provenance"):
+        document = json.loads(to_json(sample))
+        document[name]["added"] = "x"
+        assert "changed or cut" in refused(json.dumps(document).encode())
+    document = json.loads(to_json(sample))
+    document["weights"][0][0][1] -= 1
+    document["weights"][0][1][1] += 1
+    assert "changed or cut" in refused(json.dumps(document).encode())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b" ",
+        b"\0",
+        b"null",
+        b"[]",
+        b"{}",
+        b"1",
+        b'"text"',
+        b"NaN",
+        b"-Infinity",
+        b"1e999",
+        b"\xff\xfe{\0}\0",
+        b"\xef\xbb\xbf{}",
+        b"{'a': 1}",
+        b'{"a": 1,}',
+        b'{"a": 01}',
+        b'{"a": 0x1}',
+        b'{"a": +1}',
+        b'{"a": 1} // comment',
+        b'{"a": "\x01"}',
+        b'{"format": "optdp/noise-matrix", "format": "optdp/noise-matrix"}',
+        b'{"claim": {"a": 1, "\\u0061": 1}}',
+        b"[" * 41,
+        b"[" * 41 + b"]" * 41,
+        b"[" * 5_000_000,
+        b'{"a":' * 1_000_000,
+        b'"' + b'\\"' * 1_000_000 + b"[" * 100,
+        b'"' * 1_000_001,
+        b"\\" * 1_000_000,
+        b"9" * 5_000_000,
+        b"-" + b"9" * 1301,
+        b"[" + b"9" * 1301 + b"]",
+        b"PK\x03\x04" + b"\0" * 100,
+        pickle.dumps({"format": "optdp/noise-matrix"}),
+    ],
+    ids=lambda data: repr(data[:24]),
+)
+def test_what_is_not_an_artifact(data: bytes) -> None:
+    refused(data)
+    refused(data, from_npz)
+
+
+def test_brackets_in_text_are_not_nesting(sample: Artifact) -> None:
+    document = json.loads(to_json(sample))
+    document["claim"]["mae"] = '\\"' + "[{" * 500 + '\\"'
+    document["claim"]["digits"] = "7" * 5000
+    assert from_json(sealed(document)).claim == document["claim"]
+
+
+def test_depth_is_allowed_up_to_the_limit(sample: Artifact) -> None:
+    document = json.loads(to_json(sample))
+    for depth, fine in ((38, True), (39, False)):
+        document["claim"] = {"a": json.loads("[" * depth + "]" * depth)}
+        if fine:
+            from_json(sealed(document))
+        else:
+            assert "nest" in refused(sealed(document))
+
+
+@pytest.mark.parametrize("load", [from_json, from_npz])
+def test_every_cut_is_noticed(sample: Artifact, load: Callable[[bytes], Artifact]) -> None:
+    data = to_json(sample) if load is from_json else to_npz(sample)
+    whole = len(data.rstrip()) if load is from_json else len(data)
+    for end in range(whole):
+        refused(data[:end], load)
+    for more in (b"x", b"{}", b"\0", data):
+        refused(data + more, load)
+        refused(more + data, load)
+
+
+@pytest.mark.parametrize("load", [from_json, from_npz])
+def test_random_changes_are_accepted_only_if_they_mean_the_same(
+    sample: Artifact, load: Callable[[bytes], Artifact]
+) -> None:
+    data = to_json(sample) if load is from_json else to_npz(sample)
+    chance = random.Random(20240229)
+    accepted = 0
+    for turn in range(1500):
+        changed = bytearray(data)
+        for _ in range(1 + turn % 3):
+            place = chance.randrange(len(changed))
+            match chance.randrange(4):
+                case 0:
+                    changed[place] = chance.randrange(256)
+                case 1:
+                    changed[place] ^= 1 << chance.randrange(8)
+                case 2:
+                    del changed[place : place + chance.randrange(1, 9)]
+                case _:
+                    changed[place:place] = changed[place // 2 : place // 2 + chance.randrange(1, 9)]
+        try:
+            found = load(bytes(changed))
+        except ArtifactError as error:
+            assert str(error).isprintable()  # noqa: PT017 - most changes are refused, some are harmless
+        else:
+            assert found == sample
+            accepted += 1
+    assert accepted < 750
+
+
+# ---------------------------------------------------------------------- .npz
+
+
+def members(sample: Artifact) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(to_npz(sample))) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def zipped(content: dict[str, bytes], kind: int = zipfile.ZIP_STORED, comment: bytes = b"") -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", kind) as archive:
+        archive.comment = comment
+        for name, data in content.items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def npy(array: Any, pickled: bool = False) -> bytes:
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=pickled)
+    return buffer.getvalue()
+
+
+def test_members_as_they_are_pass(sample: Artifact) -> None:
+    assert from_npz(zipped(members(sample))) == sample
+
+
+def test_a_zip_bomb_is_refused_before_it_is_unpacked(sample: Artifact) -> None:
+    content = members(sample)
+    content["row_weights.npy"] = b"\0" * (64 << 20)
+    bomb = zipped(content, zipfile.ZIP_DEFLATED)
+    assert len(bomb) < 1 << 20
+    assert "compressed" in refused(bomb, from_npz)
+    for kind in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        assert "compressed" in refused(zipped(members(sample), kind), from_npz)
+
+
+def test_a_directory_that_promises_too_much(sample: Artifact) -> None:
+    data = bytearray(to_npz(sample))
+    entry = data.index(b"PK\x01\x02")
+    for sizes in ((1 << 31, 1 << 31), (1 << 31, 10), (10, 1 << 31), (0xFFFFFFFF, 0xFFFFFFFF)):
+        struct.pack_into("<2L", data, entry + 20, *sizes)
+        refused(bytes(data), from_npz)
+
+
+def test_the_limit_counts_what_is_unpacked(sample: Artifact, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = to_npz(sample)
+    monkeypatch.setattr(files, "MAX_BYTES", 100)
+    assert "promised" in refused(data, from_npz)
+
+
+def test_members_must_be_the_four(sample: Artifact) -> None:
+    content = members(sample)
+    for name in content:
+        refused(zipped({key: value for key, value in content.items() if key != name}), from_npz)
+        renamed = {f"../{key}" if key == name else key: value for key, value in content.items()}
+        assert "members" in refused(zipped(renamed), from_npz)
+    refused(zipped({**content, "more.npy": b""}), from_npz)
+    refused(zipped(dict(reversed(content.items()))), from_npz)
+    refused(zipped(content, comment=b"hello"), from_npz)
+    refused(zipped({str(i): b"" for i in range(1000)}), from_npz)
+    refused(zipped({}), from_npz)
+
+
+def test_an_encrypted_member(sample: Artifact) -> None:
+    data = bytearray(to_npz(sample))
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    assert "encrypted" in refused(bytes(data), from_npz)
+
+
+def test_a_zip64_directory(sample: Artifact) -> None:
+    data = to_npz(sample)
+    locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, 0, 1)
+    refused(data[:-22] + locator + data[-22:], from_npz)
+
+
+class Trap:
+    """A pickle that leaves a trace if it is ever loaded."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, ("trace-of-a-pickle",)
+
+
+def arrays(sample: Artifact) -> dict[str, list[bytes]]:
+    width = 9
+    good = members(sample)["row_weights.npy"]
+    header, _, body = good.partition(b"\n")
+    huge = header.replace(b"(6, 9)", b"(600000000000, 9)")
+    weights = np.zeros((6, width), np.uint8)
+    trap = np.array([Trap()], object)
+    fields = json.dumps({"weights": []}).encode()
+    return {
+        "fields": [
+            b"",
+            npy(trap, pickled=True),
+            npy(np.frombuffer(fields, np.uint8)),
+            npy(np.frombuffer(b"[" * 1000, np.uint8)),
+            npy(np.frombuffer(b"[]", np.uint8)),
+            npy(np.array("{}")),
+            npy(np.zeros((0,), np.uint8)),
+            npy(np.zeros((2, 2), np.uint8)),
+        ],
+        "row_pointers": [
+            npy(trap, pickled=True),
+            npy(np.array([], np.int64)),
+            npy(np.array([0], np.int64)),
+            npy(np.array([1, 2, 5, 6])),
+            npy(np.array([0, 2, 5, 7])),
+            npy(np.array([0, 5, 2, 6])),
+            npy(np.array([0, -(2**63), 2**63 - 1, 6])),
+            npy(np.array([0, 2, 2, 6])),
+            npy(np.array([0, 2, 6])),
+            npy(np.array([0, 2, 3, 5, 6])),
+            npy(np.array([0, 2, 5, 6], np.int32)),
+            npy(np.array([0, 2, 5, 6], ">i8")),
+            npy(np.array([0.0, 2.0, 5.0, 6.0])),
+            npy(np.array([[0, 2], [5, 6]])),
+            npy(np.array(6)),
+        ],
+        "row_outputs": [
+            npy(trap, pickled=True),
+            npy(np.array([-1, 0, 0, 1, 3])),
+            npy(np.array([-1, 0, 0, 1, 3, 3, 3])),
+            npy(np.array([-1, 0, 0, 1, 3, 2**62])),
+            npy(np.array([[-1, 0, 0], [1, 3, 3]])),
+        ],
+        "row_weights": [
+            npy(trap, pickled=True),
+            npy(weights),
+            npy(weights[:5]),
+            npy(weights[:, :0]),
+            npy(np.zeros((6, 514), np.uint8)),
+            npy(np.zeros(54, np.uint8)),
+            npy(np.asfortranarray(weights)),
+            npy(np.array([1.5] * 6)),
+            pickle.dumps(Trap()),
+            huge + b"\n" + body,
+            good[:-1],
+            good + b"\0",
+            b"\x93NUMPY\x01\x00\xff\xff" + b"{" * 70_000,
+            good.replace(b"NUMPY\x01", b"NUMPY\x03"),
+            good.replace(b"(6, 9)", b"(9, 6)"),
+        ],
+    }
+
+
+@pytest.mark.parametrize("name", npz.MEMBERS)
+def test_hostile_arrays(sample: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    content = members(sample)
+    for array in arrays(sample)[name]:
+        changed = copy.copy(content)
+        changed[f"{name}.npy"] = array
+        refused(zipped(changed), from_npz)
+    assert not os.listdir(tmp_path)
+
+
+# ---------------------------------------------------------------------- paths
+
+
+def test_only_regular_files_are_read(sample: Artifact, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "folder.npz").mkdir()
+    (tmp_path / "loop.json").symlink_to(tmp_path / "loop.json")
+    for path in (
+        tmp_path / "pipe.json",
+        tmp_path / "folder.npz",
+        tmp_path / "loop.json",
+        tmp_path / "missing.json",
+        tmp_path / "line\nbreak.json",
+        tmp_path,
+        "/dev/zero",
+        "/dev/null",
+        "/proc/self/status",
+        "/proc/self/mem",
+        "",
+        "zero\0byte",
+        "a" * 5000,
+    ):
+        with pytest.raises(ArtifactError) as caught:
+            read(path)
+        assert "\n" not in str(caught.value)
+
+
+def test_the_message_names_the_file(sample: Artifact, tmp_path: Path) -> None:
+    for name in ("cut.json", "cut.npz"):
+        write(sample, tmp_path / name)
+        data = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(data[: len(data) // 2])
+        with pytest.raises(ArtifactError, match=name.replace(".", r"\.")):
+            read(tmp_path / name)
+
+
+def test_a_file_that_is_too_large(tmp_path: Path) -> None:
+    with open(tmp_path / "large.json", "wb") as file:
+        file.truncate(files.MAX_BYTES + 1)
+    with pytest.raises(ArtifactError, match="1,073,741,824 bytes"):
+        read(tmp_path / "large.json")
+
+
+def test_running_out_of_memory(sample: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(_: bytes) -> Document:
+        raise MemoryError
+
+    write(sample, tmp_path / "a.npz")
+    monkeypatch.setattr(npz, "unpack", exhausted)
+    with pytest.raises(ArtifactError, match="memory"):
+        read(tmp_path / "a.npz")
+
+
+def test_fast_enough_for_production(tmp_path: Path) -> None:
+    size, last = 1 << 62, 399
+    rows = tuple(tuple((s, 1 if s else size - 4) for s in range(5)) for _ in range(last + 1))
+    write(Artifact((0, last), (0, last), size, rows, "error", None, {}, {}, {}), tmp_path / "a.json")
+    best = min(_seconds(tmp_path / "a.json") for _ in range(5))
+    assert best < 0.1
+
+
+def _seconds(path: Path) -> float:
+    begin = time.perf_counter()
+    read(path)
+    return time.perf_counter() - begin
