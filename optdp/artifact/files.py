@@ -11,7 +11,7 @@ from pathlib import Path
 
 from optdp.errors import ArtifactError, ProblemError
 
-MAX_BYTES = 1 << 30
+MAX_BYTES = 256 * 1024 * 1024
 """The largest file that is read, and the most that a `.npz` may say it unpacks to."""
 
 
