@@ -72,7 +72,7 @@ _HOMES = {
 }
 """Where each public name lives; it is imported when first used, so that checking a file needs no solver."""
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -85,7 +85,7 @@ class Checked:
         self.denominator = int(data["denominator"])
         self.first, self.last = data["inputs"]
         self.low, self.high = data["outputs"]
-        self.rows = [{s: w for s, w in row} for row in data["weights"]]
+        self.rows = [dict(row) for row in data["weights"]]
         tail = data["tail"]
         self.q = Fraction(int(tail["q"][0]), int(tail["q"][1])) if tail else None
         specs = self.problem["population"]

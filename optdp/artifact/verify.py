@@ -47,10 +47,7 @@ def open_artifact(path: str | Path) -> tuple[Artifact, SingleLTE, NoiseMatrix]:
         raise ArtifactError(f"Rows must be for inputs 0..{problem.last}. Found rows for {first}..{last}.")
     if artifact.outside == "error" and (first, last) != (0, problem.last):
         raise ArtifactError(f"Every input 0..{problem.last} must have a row. Found rows for {first}..{last} only.")
-    matrix = NoiseMatrix(
-        artifact.inputs, artifact.outputs, artifact.denominator, artifact.rows, artifact.q, artifact.outside, problem.last
-    )
-    return artifact, problem, matrix
+    return artifact, problem, artifact.matrix(problem.last)
 
 
 def verify(path: str | Path) -> Verified:
@@ -65,7 +62,7 @@ def verify(path: str | Path) -> Verified:
     for name in sorted(CLAIMS & claim.keys()):
         _at_most(name, getattr(certificate, name), claim[name])
     if claim.get("never_worse") and not certificate.never_worse:
-        raise CertificateError("The claim never_worse does not hold: some input has a larger error than geometric noise.")
+        raise CertificateError("The claim never_worse does not hold: an input has a larger error than geometric noise.")
     proved = _prove_bound(artifact, problem)
     return Verified(artifact, problem, matrix, certificate, proved, time.perf_counter() - begin)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 
@@ -85,19 +87,29 @@ def ball(value: Fraction | int) -> arb:
     return arb(fmpq(value.numerator, value.denominator))
 
 
-def precision(bits: int = PRECISION) -> flint.ctx:  # type: ignore[valid-type]
+@contextmanager
+def precision(bits: int = PRECISION) -> Iterator[None]:
     """A context in which balls carry `bits` bits: `with precision(): ...`."""
-    return flint.ctx.workprec(bits)
+    with flint.ctx.workprec(bits):
+        yield
+
+
+def ceiling(value: arb) -> int:
+    """The smallest integer proved to be at least `value`."""
+    whole = value.upper().ceil().unique_fmpz()
+    if whole is None:
+        raise ArithmeticError("A ball without bounds has no ceiling.")
+    return int(whole)
 
 
 def floor_scaled(value: arb, bits: int) -> int:
     """The largest integer proved to be at most `value * 2^bits`."""
-    return int((value * arb(2) ** bits).lower().floor().unique_fmpz())
+    return -ceiling(-(value * arb(2) ** bits))
 
 
 def ceil_scaled(value: arb, bits: int) -> int:
     """The smallest integer proved to be at least `value * 2^bits`."""
-    return int((value * arb(2) ** bits).upper().ceil().unique_fmpz())
+    return ceiling(value * arb(2) ** bits)
 
 
 def upper_fraction(value: arb, bits: int = 128) -> Fraction:
@@ -121,7 +133,7 @@ def decimal_down(value: Fraction, digits: int = 20) -> str:
 
 
 def geometric_ratio(epsilon: Fraction) -> Fraction:
-    """The `q` of geometric noise: a dyadic rational at least `e^-epsilon`, so that the noise errs on the private side."""
+    """The `q` of geometric noise: a dyadic rational at least `e^-epsilon`: more noise rather than less."""
     bits = 64 + math.ceil(float(epsilon) * 1.4427)
     with precision(bits + 128):
         return upper_fraction((-ball(epsilon)).exp(), bits)

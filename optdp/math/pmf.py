@@ -110,7 +110,7 @@ class BinomialPmf:
         return [arb(0)] * before + values + [arb(0)] * (last - first + 1 - before - len(values))
 
     def geometric_sum(self, edge: int, q: arb, upwards: bool) -> arb:
-        """Terms fall at least as fast as their first ratio beyond the mode, so that a geometric series bounds the rest."""
+        """Beyond the mode the terms fall ever faster, so that a geometric series bounds the rest."""
         step = 1 if upwards else -1
         k = edge - self.shift + step
         k = max(k, 0) if upwards else min(k, self.n)

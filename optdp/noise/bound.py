@@ -1,13 +1,14 @@
 """A rigorous lower bound of the optimum from dual prices (weak duality, with every rounding error accounted for).
 
-For any `z >= 0` (prices of the caps), `u >= 0` (of privacy) and `v >= 0` (of the fallback chain) every feasible table costs at least
+For any `z >= 0` (prices of the caps), `u >= 0` (of privacy) and `v >= 0` (of the fallback chain) every feasible table
+costs at least
 
     sum over x of y(x)  -  sum over x of z(x) cap(x),     y(x) = min over s of  cost(x) |x-s|^p + z(x) |x-s|
                                                                  + sum over j of gaps[j](x) u(j, s) - c(x) (C'v)(x, s)
 
 because the rows of the table sum to one. The sum is evaluated in floating point. Every input float is within two
-units in the last place of its exact value, so that a sum of `k` products is off by at most `(k + 8) 2^-52` times the sum of the
-absolute values of its terms; that much is taken off.
+units in the last place of its exact value, so that a sum of `k` products is off by at most `(k + 8) 2^-52` times the
+sum of the absolute values of its terms; that much is taken off.
 """
 
 from __future__ import annotations

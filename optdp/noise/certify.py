@@ -75,7 +75,7 @@ def certify(problem: SingleLTE, matrix: NoiseMatrix) -> Certificate:
 def epsilon_under(
     problem: SingleLTE, matrix: NoiseMatrix, populations: Population | Sequence[Population]
 ) -> Fraction | None:
-    """The real epsilon of `matrix` if the world is one of `populations` and not the problem's prior (None: infinite)."""
+    """The real epsilon of `matrix` if the world is one of `populations`, not the problem's prior (None: infinite)."""
     others = (populations,) if isinstance(populations, Population) else tuple(populations)
     for prior in others:
         if prior.last > matrix.last:
@@ -108,7 +108,7 @@ def epsilon_of(problem: SingleLTE, matrix: NoiseMatrix, laws: Laws) -> Fraction 
 
 
 def ordinary_epsilon(problem: SingleLTE, matrix: NoiseMatrix) -> Fraction | None:
-    """The largest log-ratio of `Pr[s|x]` and `Pr[s|x']` over all outputs and adjacent inputs; with unit steps times `D`."""
+    """The largest log-ratio of `Pr[s|x]` and `Pr[s|x']` over outputs and adjacent inputs; with unit steps times `D`."""
     reach = problem.largest if problem.adjacency == "all" else 1
     factor = 1 if problem.adjacency == "all" else problem.largest
     worst = log_upper(1 / matrix.q) * reach if matrix.q is not None else Fraction(0)

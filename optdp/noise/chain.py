@@ -8,14 +8,16 @@ In the mechanism itself, `r(x, s) = c(x) W(x, s)`, and with `ratio = e^-f` for o
                 - sum over x of (gaps[j](x)/c(x)) r(x, s) >= 0                      price u(j, s) >= 0
                 c(x) cap(x) - sum over s of |x-s| r(x, s) >= 0                      price z(x) >= 0
 
-The chain alone makes `r` positive, so that there is no other sign to keep. Simplex is hopeless (the optimum has three
-quarters of all `2 n^2` chain rows tight), but Newton's equations decouple (see `newton`): for each output a tridiagonal matrix,
-bordered by its privacy rows, and one dense system in `(y, z)` that ties the outputs together. The steps are those of
-S. Mehrotra, "On the implementation of a primal-dual interior point method", SIAM J. Optim. 2 (1992).
+The chain alone makes `r` positive, so that there is no other sign to keep. Simplex is hopeless (most of the
+`2 n^2` chain rows are tight at the optimum), but Newton's equations decouple (see `newton`): for each output
+a tridiagonal matrix, bordered by its privacy rows, and one dense system in `(y, z)` that ties the outputs
+together. The steps are those of S. Mehrotra, "On the implementation of a primal-dual interior point method",
+SIAM J. Optim. 2 (1992).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -31,9 +33,11 @@ LARGEST = 1200
 MEMORY = 8e9
 """Bytes that the factors may take."""
 GAP = 1e-7
-"""The relative gap between value and bound that is good enough."""
+"""The relative gap between value and bound that is aimed at."""
 RESIDUAL = 1e-9
 """By how much a row of the table may miss its sum or exceed its cap."""
+LENIENCE = 10.0
+"""Where no more can be reached, this many times as much is still called optimal."""
 PATIENCE = 25
 """Iterations without progress before giving up."""
 ITERATIONS = 250
@@ -46,9 +50,10 @@ def solve_chain(lp: NoiseLP, progress: Callable[[str], None] = lambda _: None) -
     _check_memory(lp)
     with np.errstate(all="ignore"):  # what overflows is never kept
         model = _model(lp, lp.chain)
-        point, status = _iterate(model, progress)
+        point, merit, reason = _iterate(model, progress)
     if point is None:
-        raise SolverError("The interior-point method must find a finite point. Found none. Try another backend.")
+        raise SolverError("The interior-point method must find a point. Found none. Try another backend.")
+    status = "optimal" if merit <= LENIENCE and reason != "interrupted" else reason
     return _draft(lp, model, point, status)
 
 
@@ -57,8 +62,9 @@ def _check_memory(lp: NoiseLP) -> None:
     needed = size * size * 8.0 * (6 * len(lp.gaps) + 30)
     if size > LARGEST or needed > MEMORY:
         raise ProblemError(
-            f"With a fallback the program for {size:,} inputs and {len(lp.gaps)} privacy constraints would need about "
-            f"{needed / 1e9:,.1f} GB, and hours (at most {LARGEST} inputs and {MEMORY / 1e9:.0f} GB). "
+            f"A program with a fallback must have at most {LARGEST} inputs and take at most "
+            f"{MEMORY / 1e9:.0f} GB. Found {size:,} inputs and {len(lp.gaps)} privacy constraints: "
+            f"about {needed / 1e9:,.1f} GB, and hours. "
             "Use fewer people, coarser contributions, or no fallback_epsilon."
         )
 
@@ -98,31 +104,31 @@ def _start(model: Model) -> Point:
     return Point(r, np.zeros(len(model.mass)), slacks, [1e-3 / slack for slack in slacks])
 
 
-def _iterate(model: Model, progress: Callable[[str], None]) -> tuple[Point | None, str]:
-    """The best point found, and why it was the last."""
-    point, best, least, stalled = _start(model), None, np.inf, 0
+def _iterate(model: Model, progress: Callable[[str], None]) -> tuple[Point | None, float, str]:
+    """The best point found, its merit (at most 1 is as good as aimed at), and why it was the last."""
+    point, best, least, stalled = _start(model), None, math.inf, 0
     try:
         for iteration in range(ITERATIONS):
             residuals = Residuals.of(model, point)
             merit = max(abs(residuals.gap) / GAP, residuals.infeasible / RESIDUAL)
-            if not np.isfinite(merit):
-                return best, "numerical trouble"
+            if not math.isfinite(merit):
+                return best, least, "numerical trouble"
             progress(f"iteration {iteration}: gap {residuals.gap:.0e}")
             stalled += 1
             if merit < least:
                 best, least, stalled = point, merit, 0
             if least <= 1:
-                return best, "optimal"
+                return best, least, "optimal"
             if stalled > PATIENCE:
-                return best, "stalled"
+                return best, least, "stalled"
             point = _advance(point, Newton(model, point, residuals))
     except KeyboardInterrupt:
         if best is None:
             raise
-        return best, "interrupted"
+        return best, least, "interrupted"
     except (np.linalg.LinAlgError, ValueError):  # a matrix that is not positive definite, or not finite
-        return best, "numerical trouble"
-    return best, "iteration limit"
+        return best, least, "numerical trouble"
+    return best, least, "iteration limit"
 
 
 def _advance(point: Point, newton: Newton) -> Point:

@@ -1,23 +1,23 @@
 """Any number of secrets, no fallback: the program of the inputs that matter, jointly scaled, by HiGHS.
 
-Almost all of a prior lies on a run of inputs, the core. Inputs outside it report themselves. On the core the program is
+Almost all of a prior lies on a run of inputs, the core. Inputs outside it report themselves. On the core:
 
     minimise    sum over x, s of  cost(x) |x-s|^power W(x, s)
     subject to  sum over s of W(x, s) = 1                          price y(x)
                 sum over s of |x-s| W(x, s) <= cap(x)              price z(x) >= 0
                 sum over x of gaps[j](x) W(x, s) <= 0              price u(j, s) >= 0
 
-Importances span fourteen decades, while a solver's tolerances are absolute. So the unknowns are the `t(x, s)` with
+Importances span fourteen decades, while a solver's tolerances are absolute. So the unknowns are `t(x, s)`,
 
     W(x, s) = min(1, report(s) / importance(x)) t(x, s)
 
-and the privacy rows of an output are divided by `report(s)`, the importance of an output: a rare output then holds as
-much to do as a common one. Input and output both have entries of the order of 1. An output that is no likely input (a
-prior on multiples of ten, say) takes its importance from its neighbours.
+and the privacy rows of an output are divided by `report(s)`, the importance of the output: then all entries
+are of the order of 1, for rare inputs and outputs as for common ones. An output that is itself no likely input
+(a prior on multiples of ten, say) takes its importance from its neighbours.
 
-What is left of the tolerances is noise in the prices of rare outputs. A privacy price costs nothing, so that an output
-that is not trusted may take what lies between its trusted neighbours: for absolute errors that is as good as
-they are, since the cost of a report is linear between them for every input that is not between them itself.
+What is left of the tolerances is noise in the prices of rare outputs. A privacy price costs nothing, so that
+an output that is not trusted may take what lies between its trusted neighbours. For absolute errors that is as
+good as they are: the cost of a report is linear between them for every input that is not between them itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from dataclasses import dataclass
 import highspy
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from optdp.errors import ProblemError, SolverError
 from optdp.noise.bound import Prices
@@ -45,7 +44,7 @@ FLOOR = 1e-14
 DECAY = 0.1
 """An output is at least this much as important as its neighbour."""
 COST = 1e4
-"""Costs are scaled so that the inputs that may not simply be reported cost this much together for each unit of error."""
+"""What a unit of error costs, once scaled, at all inputs together that may not simply be reported."""
 SMALLEST = 1e-12
 """Entries of the matrix below this are left out."""
 TOLERANCE = 1e-9
@@ -82,7 +81,8 @@ class Core:
     @property
     def distances(self) -> Array:
         x = np.arange(float(self.size))
-        return np.abs(np.subtract.outer(x, x))
+        table: Array = np.abs(np.subtract.outer(x, x))
+        return table
 
     @property
     def scale(self) -> Array:
@@ -106,23 +106,27 @@ class Core:
         kept = np.abs(value) > SMALLEST
         starts = np.concatenate([[0], np.cumsum(kept.sum(axis=2).ravel())])
         nothing, inf = np.zeros(size * count), highspy.kHighsInf
+        cap = np.full(size, inf) if self.cap is None else self.cap
         model = highspy.HighsLp()
         model.num_row_, model.num_col_ = size * (count + 2), size * size
         model.col_cost_ = (self.unit * self.cost[:, None] * distance**self.power * scale).ravel()
         model.col_lower_, model.col_upper_ = np.zeros(size * size), np.full(size * size, inf)
         model.row_lower_ = np.concatenate([np.ones(size), nothing - inf, np.full(size, -inf)])
-        model.row_upper_ = np.concatenate([np.ones(size), nothing, np.full(size, inf) if self.cap is None else self.cap])
+        model.row_upper_ = np.concatenate([np.ones(size), nothing, cap])
         model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         model.a_matrix_.start_ = starts.astype(np.int32)
         model.a_matrix_.index_, model.a_matrix_.value_ = index[kept], value[kept]
         return model
 
 
-def solve_core(lp: NoiseLP, progress: Callable[[str], None] = lambda _: None, solver: str = "simplex") -> Draft:
+def solve_core(
+    lp: NoiseLP, progress: Callable[[str], None] = lambda _: None, solver: str = "simplex"
+) -> Draft:
     """The optimal table as floats, with prices that prove it; `solver` is "simplex" or "ipm"."""
     core = Core.of(lp, lp.tight_cap)
     _check_memory(core)
-    progress(f"{core.size} inputs that matter: {core.size**2:,} unknowns, {core.size * (len(lp.gaps) + 2):,} rows")
+    rows = core.size * (len(lp.gaps) + 2)
+    progress(f"{core.size} inputs that matter: {core.size**2:,} unknowns, {rows:,} rows")
     highs, status = _run(core, solver)
     if status == highspy.HighsModelStatus.kInfeasible and lp.cap is not None:
         # Where the best mechanism has exactly the error of geometric noise there is no room below the caps.
@@ -159,25 +163,26 @@ def _check_memory(core: Core) -> None:
     if cells > CELLS:
         needed = cells * (400 + 60 * len(core.gaps))
         raise ProblemError(
-            f"The program for the {core.size:,} inputs that matter has {cells:,} unknowns (at most {CELLS:,}) and would "
-            f"need about {needed / 1e9:,.0f} GB. Use coarser contributions, fewer people or kinds of people."
+            f"The core program must have at most {CELLS:,} unknowns. Found {cells:,} for {core.size:,} "
+            f"inputs that matter; they would need about {needed / 1e9:,.0f} GB. "
+            "Use coarser contributions, or fewer people or kinds of people."
         )
 
 
 def _run(core: Core, solver: str) -> tuple[highspy.Highs, highspy.HighsModelStatus]:
     """Solve; if that fails, once more from scratch with presolve."""
     highs = highspy.Highs()
-    for name, option in {
+    options: dict[str, bool | int | float | str] = {
         "output_flag": False,
         "threads": 1,
         "solver": solver,
         "presolve": "off",  # finds nothing, costs seconds
         "run_crossover": "on",
-        "simplex_scale_strategy": 0,
         "small_matrix_value": SMALLEST,  # the default 1e-9 drops entries that matter: wrong prices
         "primal_feasibility_tolerance": TOLERANCE,
         "dual_feasibility_tolerance": TOLERANCE,
-    }.items():
+    }
+    for name, option in options.items():
         highs.setOptionValue(name, option)
     highs.passModel(core.to_highs())
     _interruptible(highs)
@@ -202,7 +207,7 @@ def _interruptible(highs: highspy.Highs) -> None:
 
 
 def _entries(lp: NoiseLP, core: Core, table: Array) -> tuple[Ints, Ints, Array]:
-    """The table's entries: inputs outside the core, and what the solver's tolerance left over, report themselves."""
+    """The table's entries: inputs outside the core, and what is left of those inside, report themselves."""
     table = table / np.maximum(table.sum(axis=1, keepdims=True), 1.0)
     rows, cols = np.nonzero(table)
     left = np.ones(len(lp.inputs))

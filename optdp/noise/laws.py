@@ -104,7 +104,7 @@ class Laws:
     steps: tuple[Step, ...]
     weights: tuple[list[arb], ...]
     beyond: tuple[tuple[arb, arb], ...]
-    """For inputs without a row and geometric noise: `sum Pr[x] q^distance` below and above the table, for each secret."""
+    """For inputs without a row: `sum Pr[x] q^distance` below and above the table, for each secret."""
 
     @staticmethod
     def build(problem: SingleLTE, shape: Shape, populations: Sequence[Population] | None = None) -> Laws:

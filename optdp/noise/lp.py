@@ -197,7 +197,7 @@ def choose_shape(problem: SingleLTE) -> Shape:
     if not is_pair_form(problem):
         raise ProblemError(
             f"The program for sums up to {last} has {last * last:,} unknowns and would need about "
-            f"{last * last * 400 / 1e9:,.0f} GB. Use coarser contributions, or people of one kind who contribute 0 or 1."
+            f"{last * last * 400 / 1e9:,.0f} GB. Use coarser contributions, or one kind of people with 0 or 1."
         )
     if not tail and problem.never_worse:
         if last > 20 * FULL_LIMIT:

@@ -80,7 +80,7 @@ class NoiseMatrix:
         return self.inside_mass(x) * weight / self.denominator
 
     def to_array(self) -> npt.NDArray[np.float64]:
-        """`Pr[s|x]` in floating point for `s` in `outputs`, one row for each row of the table. For looking, not for claims."""
+        """`Pr[s|x]` in floating point for each row and each `s` in `outputs`. For looking, not for claims."""
         low, high = self.outputs
         table = np.zeros((len(self.rows), high - low + 1))
         for i, row in enumerate(self.rows):
@@ -145,7 +145,7 @@ class ExactGeometric:
 
     def power(self, k: int, bits: int) -> int:
         """The first `bits` bits of `q^k`, exactly."""
-        return (self.q.numerator**k << bits) // self.q.denominator**k
+        return int((self.q.numerator**k << bits) // self.q.denominator**k)
 
     def draw(self, bits: Bits) -> int:
         """One exact draw."""

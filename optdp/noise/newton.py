@@ -42,7 +42,7 @@ class Model:
     """Objectives below this count as this when the gap is judged: the optimum may be 0."""
 
     def slopes(self, r: Array) -> Array:
-        """How far each rung of the chain is from its limit: `r(x+1) - ratio r(x)` and `r(x) - ratio r(x+1)`."""
+        """How far each rung is from its limit: `r(x+1) - ratio r(x)` and `r(x) - ratio r(x+1)`."""
         return np.stack([r[1:] - self.ratio * r[:-1], r[:-1] - self.ratio * r[1:]])
 
     def slopes_transposed(self, v: Array) -> Array:
@@ -134,8 +134,8 @@ class Residuals:
 class Tridiagonal:
     """`T = C' diag(weights) C` for every output at once, `C` being the rows of the chain: M-matrices.
 
-    The determinant of a rung is `weights[0] weights[1] (1 - ratio^2)^2`, so that pivots and the inverse, which is
-    positive, need no subtraction: they have full relative accuracy.
+    The determinant of a rung is `weights[0] weights[1] (1 - ratio^2)^2`, so that pivots and the (positive)
+    inverse need no subtraction: they have full relative accuracy.
     """
 
     def __init__(self, weights: Array, ratio: float) -> None:
@@ -152,7 +152,7 @@ class Tridiagonal:
         self.pivot[rungs] = carry
 
     def solve(self, right: Array) -> Array:
-        """`T^-1 right` for each output; `right` has an axis of inputs, one of outputs, and perhaps one more."""
+        """`T^-1 right` for each output; the axes are inputs, outputs, and perhaps one more."""
         extra = (slice(None), slice(None)) + (None,) * (right.ndim - 2)
         factor, out = self.factor[extra], right.copy()
         for i in range(len(factor)):
@@ -185,8 +185,8 @@ class Newton:
     """Newton's equations at a point, factored.
 
     For each output `T dr + G du = a, G' dr - (t/u) du = b`, by its Schur complement in `du`; then one dense
-    complement in `(dy, dz)`. Computing `du` from `G' dr` instead, or leaving out the refinements, breaks the prices
-    down at a gap of 1e-4.
+    complement in `(dy, dz)`. Computing `du` from `G' dr` instead, or leaving out the refinements, breaks
+    the prices down at a gap of 1e-4.
     """
 
     def __init__(self, model: Model, point: Point, residuals: Residuals) -> None:
@@ -204,7 +204,7 @@ class Newton:
         self.scale, self.factor = self._tie(np.matmul(half, self.inner_rows))
 
     def _tie(self, thin: Array) -> tuple[Array, tuple[Array, bool]]:
-        """The dense system in `(dy, dz)`; `thin` is what privacy takes off, one thin matrix for each output."""
+        """The dense system in `(dy, dz)`; `thin` is what privacy takes off, a few rows for each output."""
         size, distance = len(self.model.mass), self.model.distance
         plain, once, twice = self.blocks.inverse_sums(distance)
         rows = thin.reshape(-1, size)
@@ -248,7 +248,8 @@ class Newton:
             dy, move = dy + found[:size], np.broadcast_to(found[:size, None], a.shape)
             if model.cap is not None:
                 dz, move = dz + found[size:], move - model.distance * found[size:, None]
-            more, mend = self._outputs(move, np.zeros_like(b))  # added: the rounding error shrinks with the move
+            # Added, not solved anew: the rounding error shrinks with the move.
+            more, mend = self._outputs(move, np.zeros_like(b))
             dr, du, shift = dr + more, du + mend, shift + move
         slacks = [model.slopes(dr) + residuals.slacks[0], (targets[1] - t * du) / u]
         # The prices from one fresh solve: accurate in the dual equation, as dr is in the sums.

@@ -1,7 +1,7 @@
 """One kind of person, contributions 0 and 1: the pair form of the program, by column generation on nested grids.
 
-An output `s` has two privacy constraints, `gaps[0] @ W[:, s] <= 0` and `gaps[1] @ W[:, s] <= 0`, and both cannot be tight
-at once. So the cone of private columns is spanned by
+An output `s` has two privacy constraints, `gaps[0] @ W[:, s] <= 0` and `gaps[1] @ W[:, s] <= 0`, and both cannot be
+tight at once. So the cone of private columns is spanned by
 
     singles   an input with gaps[0](x) <= 0 and gaps[1](x) <= 0, which may be reported truthfully, and
     pairs     an input with gaps[k](x) > 0 and one with gaps[k](x') < 0, mixed so that constraint k is met exactly.
@@ -40,7 +40,7 @@ COARSEST = 60
 PRICED = 2
 """How many pairs of each kind enter for each input in a round."""
 COST = 1e4
-"""Costs are scaled so that the inputs that may not simply be reported cost this much together for each unit of error."""
+"""Costs are scaled so that inputs that may not simply be reported cost this much together for each unit of error."""
 MEMORY = 8e9
 """Bytes that pricing may take."""
 
@@ -60,15 +60,14 @@ class Grid:
     @property
     def troubled(self) -> npt.NDArray[np.bool_]:
         """Inputs that may not simply be reported."""
-        mask: npt.NDArray[np.bool_] = (self.gaps > 0).any(axis=0)
-        return mask
+        return np.asarray((self.gaps > 0).any(axis=0))
 
     def coarser(self) -> Grid:
         block = np.arange(len(self.x)) // 2
         count = np.bincount(block)
 
         def merge(values: Array) -> Array:
-            return np.bincount(block, values)
+            return np.bincount(block, values).astype(float)
 
         cap = None if self.cap is None else merge(self.cap) / count
         gaps = np.array([merge(gap) for gap in self.gaps])
@@ -214,7 +213,7 @@ def _generate(
     """Column generation on one grid: prices, the pairs that are used, and how much of each."""
     size, inf = len(grid.x), highspy.kHighsInf
     highs = highspy.Highs()
-    for name, option in {
+    options: dict[str, bool | int | float | str] = {
         "output_flag": False,
         "threads": 1,
         "solver": "simplex",
@@ -222,7 +221,8 @@ def _generate(
         "primal_feasibility_tolerance": 1e-9,
         "dual_feasibility_tolerance": 1e-10,
         "small_matrix_value": 1e-12,
-    }.items():
+    }
+    for name, option in options.items():
         highs.setOptionValue(name, option)
     troubled = np.flatnonzero(grid.troubled)
     lower = np.full(2 * size, -inf)

@@ -122,7 +122,7 @@ class Population:
     def from_samples(
         values: Sequence[int] | npt.NDArray[Any], n: int, smoothing: Number = 1, largest: int | None = None
     ) -> Population:
-        """`n` people like the ones whose contributions `values` were seen; `largest` if more than the largest seen is possible."""
+        """`n` people like those whose contributions `values` were seen; `largest` if more than was seen is possible."""
         seen = [_whole(value, "values") for value in values]
         if not seen or min(seen) < 0:
             raise ProblemError("values must be whole numbers of at least 0, and at least one of them.")

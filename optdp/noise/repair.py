@@ -26,7 +26,7 @@ from flint import arb
 from scipy.optimize import linprog
 
 from optdp.errors import CertificateError
-from optdp.math.exact import ball
+from optdp.math.exact import ball, ceiling
 from optdp.noise.draft import Draft
 from optdp.noise.laws import Laws
 from optdp.noise.lp import NoiseLP
@@ -90,7 +90,7 @@ class Cone:
                 one, other = column[step.one], column[step.other]
                 for excess, slack in ((one - f * other, up), (other - f * one, down)):
                     if not excess <= 0:
-                        need = max(need, int((excess / slack).upper().ceil().unique_fmpz()))
+                        need = max(need, ceiling(excess / slack))
             if need > 0:
                 needs[s] = need
         return needs

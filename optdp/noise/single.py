@@ -36,11 +36,11 @@ class SingleLTE:
     ----------
     population : who is counted; or several priors, under each of which the guarantee must hold (robust design).
     epsilon : the wanted privacy under the prior, for one person's whole contribution.
-    fallback_epsilon : also ordinary differential privacy at this level, whatever anybody knows; None for no such promise.
+    fallback_epsilon : also ordinary differential privacy at this level, whatever anybody knows.
     tail : "geometric" lets outputs leave `0..last` as in Theorem 1; "none" keeps them inside.
     never_worse : no input has a larger mean absolute error than under geometric noise (condition (3)).
     objective : the mean "mae" or "mse" under the prior.
-    adjacency : "unit" protects each unit step at epsilon/D as in the paper; "all" every pair of contributions at epsilon.
+    adjacency : "unit" protects each unit step at epsilon/D (the paper); "all" each pair of contributions at epsilon.
     method : "lp" (optimal), "shifting" (Algorithm 2 with Remark 7), or "geometric" (the baseline).
     weights : with several priors, how much each counts in the objective; by default only the first.
     """
@@ -103,8 +103,8 @@ class SingleLTE:
                 'method = "shifting" is for one prior, one kind of person and no fallback. Use method = "lp".'
             )
         values = (populations, wanted, fallback, tail, bool(never_worse), objective, adjacency, method, mix)
-        for name, value in zip(self.__dataclass_fields__, values, strict=True):
-            object.__setattr__(self, name, value)
+        for field, given in zip(self.__dataclass_fields__, values, strict=True):
+            object.__setattr__(self, field, given)
 
     @property
     def last(self) -> int:

@@ -20,7 +20,8 @@ def solve_highs(program: LinearProgram, solver: str = "simplex") -> Answer:
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = columns.indptr, columns.indices, columns.data
     highs = highspy.Highs()
-    for name, option in {"output_flag": False, "threads": 1, "solver": solver}.items():
+    options: dict[str, bool | int | str] = {"output_flag": False, "threads": 1, "solver": solver}
+    for name, option in options.items():
         highs.setOptionValue(name, option)
     highs.passModel(lp)
     highs.run()
