@@ -112,7 +112,7 @@ class NoiseLP:
             lower.append(np.full(size, -np.inf))
             upper.append(self.tight_cap)
         if self.chain is not None:
-            mass = sp.diags(self.mass)
+            mass = sp.diags(self.mass, format="csr")
             up = mass[:-1] - self.chain * mass[1:]
             down = mass[1:] - self.chain * mass[:-1]
             for step in (up, down):

@@ -19,6 +19,11 @@ from scipy.linalg import cho_factor, cho_solve
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+REFINEMENTS = 4
+"""At most so many times are the equations of the outputs refined."""
+PRECISE = 1e-13
+"""What a privacy equation may miss; its terms are of the order of 1."""
+
 
 @dataclass(frozen=True)
 class Model:
@@ -198,7 +203,9 @@ class Newton:
         inner = self.blocks.solve(np.broadcast_to(gaps[:, None, :], (size, size, gaps.shape[1])))  # Z G
         root = np.sqrt(self.privacy_weights.T)
         bordered = np.einsum("xj,xsk->sjk", gaps, inner, optimize=True) * root[:, :, None] * root[:, None, :]
-        half = np.linalg.inv(np.linalg.cholesky(bordered + np.eye(gaps.shape[1]))) * root[:, None, :]
+        diagonal = np.arange(gaps.shape[1])
+        bordered[:, diagonal, diagonal] = bordered[:, diagonal, diagonal] * (1 + 1e-14) + 1
+        half = np.linalg.inv(np.linalg.cholesky(bordered)) * root[:, None, :]
         self.border_inverse = np.matmul(half.transpose(0, 2, 1), half)
         self.inner_rows = np.ascontiguousarray(inner.transpose(1, 2, 0))
         self.scale, self.factor = self._tie(np.matmul(half, self.inner_rows))
@@ -222,12 +229,17 @@ class Newton:
         return self.blocks.solve(a - self.model.gaps @ du), du
 
     def _outputs(self, a: Array, b: Array) -> tuple[Array, Array]:
-        """Solve the equations of every output, refined once."""
+        """Solve the equations of every output, refined at least once, and until privacy is precise."""
         model = self.model
         dr, du = self._once(a, b)
-        applied = model.slopes_transposed(self.chain_weights * model.slopes(dr)) + model.gaps @ du
-        more, mend = self._once(a - applied, b - model.gaps.T @ dr + du / self.privacy_weights)
-        return dr + more, du + mend
+        for turn in range(REFINEMENTS):
+            missed = b - model.gaps.T @ dr + du / self.privacy_weights
+            if turn and np.abs(missed).max() < PRECISE:
+                break
+            applied = model.slopes_transposed(self.chain_weights * model.slopes(dr)) + model.gaps @ du
+            more, mend = self._once(a - applied, missed)
+            dr, du = dr + more, du + mend
+        return dr, du
 
     def step(self, targets: list[Array]) -> Point:
         """The step after which `slack * price` would move by `targets`, to first order."""

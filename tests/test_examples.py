@@ -1,0 +1,74 @@
+"""Every script in `examples/` runs, quickly, from anywhere, and prints what its question asks for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+SAYS = {
+    "compare_backends.py": ["epsilon as returned", "highs-ipm"],
+    "emails_up_to_four.py": ["unit", "all", "geometric 3.959"],
+    "figure_1.py": ["geometric", "quotients"],
+    "figure_4.py": ["Bin(100, 0.1): error 0.944, geometric 3.284", "Bin(100, 0.5): error 0.317, geometric 3.284"],
+    "learn_the_prior.py": ["0.1000", "the estimate and its band"],
+    "outputs_in_range.py": ["0.944", "0.317", "in range"],
+    "people_that_differ.py": ["175 people, 3 kinds", "epsilon for everybody: 0.5"],
+    "second_release.py": ["a matrix for the posterior: epsilon 0.30"],
+    "several_priors.py": ["one prior 0.944", "geometric 3.284"],
+    "solve_and_deploy.py": ["mean absolute error 0.944, geometric noise 3.284", "verified sick-leave.json", "we publish"],
+    "two_guarantees.py": ["0.575", "0.609", "0.824", "1.261", "3.284"],
+    "wrong_prior.py": ["0.1 away               0.30           0.30", "half known"],
+}
+"""What each script must print, at least. The errors are those of the papers' page, or follow from 2q/(1-q^2)."""
+
+
+def run(script: Path, folder: Path, *arguments: str, **environment: str) -> str:
+    # A script is run as a user runs it: warnings of third parties are not errors there.
+    surroundings = {key: value for key, value in os.environ.items() if key != "PYTHONWARNINGS"}
+    done = subprocess.run(
+        [sys.executable, str(script), *arguments],
+        cwd=folder,
+        env=surroundings | {"MPLBACKEND": "agg", "MPLCONFIGDIR": str(folder)} | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_script_is_listed() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == SAYS.keys()
+
+
+@pytest.mark.parametrize("name", sorted(SAYS))
+def test_example(name: str, tmp_path: Path) -> None:
+    script = EXAMPLES / name
+    assert script.read_text(encoding="utf-8").startswith('"""'), "an example opens with the question that it answers"
+    printed = run(script, tmp_path)
+    for words in SAYS[name]:
+        assert words in printed
+
+
+@pytest.mark.parametrize("name", ["figure_1.py", "figure_4.py"])
+def test_a_figure_goes_where_it_is_told(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    assert "wrote here.svg" in run(EXAMPLES / name, tmp_path, "here.svg")
+    picture = (tmp_path / "here.svg").read_text(encoding="utf-8")
+    assert "<svg" in picture
+    assert len(picture) < 60_000
+
+
+@pytest.mark.parametrize("name", ["figure_1.py", "figure_4.py"])
+def test_a_figure_without_matplotlib_says_so(name: str, tmp_path: Path) -> None:
+    (tmp_path / "matplotlib.py").write_text("raise ImportError\n", encoding="utf-8")
+    printed = run(EXAMPLES / name, tmp_path, PYTHONPATH=str(tmp_path))
+    assert "no picture: matplotlib is not installed" in printed
+    assert not list(tmp_path.glob("*.svg"))
