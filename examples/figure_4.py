@@ -7,10 +7,13 @@ import sys
 
 from optdp import Population, SingleLTE, errors_by_input, solve
 
-curves = {}
-for share, colour in (("0.1", "#e07b00"), ("0.5", "#2f81f7")):
-    solution = solve(SingleLTE(Population.binomial(100, share), epsilon="0.3"))
-    curves[share] = (errors_by_input(solution.mechanism), solution.mae, colour)
+panels = []
+for share, window, colour in (("0.1", range(31), "#e07b00"), ("0.5", range(30, 79), "#2f81f7")):
+    people = Population.binomial(100, share)
+    solution = solve(SingleLTE(people, epsilon="0.3"))
+    prior = [float(people.total.fraction(x)) for x in window]
+    errors = errors_by_input(solution.mechanism)[window.start : window.stop]
+    panels.append((share, window, colour, prior, errors, solution.mae, solution.baseline_mae))
     print(f"Bin(100, {share}): error {solution.mae:.3f}, geometric {solution.baseline_mae:.3f}")
 
 try:
@@ -22,16 +25,18 @@ except ImportError:
 
 place = sys.argv[1] if len(sys.argv) > 1 else "figure-4.svg"
 grey = "#808890"  # readable on white and on black
-keys = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
-matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "optdp", "font.size": 11, **dict.fromkeys(keys, grey)})
-figure, axes = plt.subplots(figsize=(8, 3.6), layout="constrained")
-axes.axhline(solution.baseline_mae, color=grey, linewidth=2.5)
-axes.text(100, solution.baseline_mae + 0.08, f"geometric noise, any prior: {solution.baseline_mae:.2f}", ha="right")
-for (share, (errors, mae, colour)), at in zip(curves.items(), (16, 62), strict=True):
-    axes.plot(errors, color=colour, linewidth=2)
-    axes.axhline(mae, color=colour, linestyle="--", linewidth=1.2)
-    axes.text(at, mae + 0.08, f"optdp, Bin(100, {share}): mean {mae:.2f}", color=colour)
-axes.set(xlabel="true count", ylabel="mean absolute error", ylim=(0, 3.8), xlim=(-1, 101))
-axes.spines[["top", "right"]].set_visible(False)
-figure.savefig(place, transparent=True, metadata={"Date": None, "Creator": None})
+inks = dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), grey)
+matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "optdp", "font.size": 11, **inks})
+figure, both = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
+for axes, (share, window, colour, prior, errors, mae, baseline) in zip(both, panels, strict=True):
+    axes.bar(window, [2 * value / max(prior) for value in prior], width=0.9, color=grey, alpha=0.25)
+    axes.axhline(baseline, color=grey, linewidth=2.5)
+    axes.text(window[-1], baseline + 0.08, f"geometric noise {baseline:.2f}", ha="right")
+    axes.plot(window, errors, color=colour, linewidth=2)
+    axes.axhline(mae, color=colour, linestyle="--", linewidth=1.3)
+    axes.text(window[-1], mae + 0.08, f"optdp, mean {mae:.2f}", ha="right", color=colour)
+    axes.set(title=f"Bin(100, {share}), grey: how likely", xlabel="true count", ylim=(0, 3.8))
+    axes.spines[["top", "right"]].set_visible(False)
+both[0].set_ylabel("mean absolute error")
+figure.savefig(place, transparent=True, metadata={"Date": None} if place.endswith(".svg") else None)
 print(f"wrote {place}")

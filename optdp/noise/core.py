@@ -47,7 +47,6 @@ COST = 1e4
 """What a unit of error costs, once scaled, at all inputs together that may not simply be reported."""
 SMALLEST = 1e-12
 """Entries of the matrix below this are left out."""
-TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -133,16 +132,13 @@ def solve_core(
         progress("no room below the caps: once more without a margin")
         core = Core.of(lp, lp.cap)
         highs, status = _run(core, solver)
-    if status != highspy.HighsModelStatus.kOptimal:
-        raise SolverError(
-            f"HiGHS must end optimal. Found {highs.modelStatusToString(status)!r}. "
-            "Try another backend, or a problem with fewer secrets."
-        )
-    solution = highs.getSolution()
+    solution, said = highs.getSolution(), highs.modelStatusToString(status).lower()
     values, dual = np.array(solution.col_value), np.array(solution.row_dual)
+    if len(values) != core.size**2 or not np.nan_to_num(values).any():
+        raise SolverError(f"HiGHS must give a solution. Found {said!r}. Try another backend.")
     table = np.maximum(np.nan_to_num(values), 0.0).reshape(core.size, core.size) * core.scale
     z, u = _prices(core, np.nan_to_num(dual))
-    return Draft(*_entries(lp, core, table), _trusted(lp, core, z, u), "optimal", "core")
+    return Draft(*_entries(lp, core, table), _trusted(lp, core, z, u), said, "core")
 
 
 def _importances(raw: Array) -> tuple[Array, Array]:
@@ -170,26 +166,30 @@ def _check_memory(core: Core) -> None:
 
 
 def _run(core: Core, solver: str) -> tuple[highspy.Highs, highspy.HighsModelStatus]:
-    """Solve; if that fails, once more from scratch with presolve."""
+    """Solve; if that fails, again from scratch in other ways. The last answer stands: it is repaired in any case."""
     highs = highspy.Highs()
     options: dict[str, bool | int | float | str] = {
         "output_flag": False,
         "threads": 1,
-        "solver": solver,
         "presolve": "off",  # finds nothing, costs seconds
         "run_crossover": "on",
         "small_matrix_value": SMALLEST,  # the default 1e-9 drops entries that matter: wrong prices
-        "primal_feasibility_tolerance": TOLERANCE,
-        "dual_feasibility_tolerance": TOLERANCE,
     }
     for name, option in options.items():
         highs.setOptionValue(name, option)
     highs.passModel(core.to_highs())
-    _interruptible(highs)
-    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+    done = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
+    for method, tolerance, presolve in (
+        (solver, 1e-9, "off"), (solver, 1e-7, "off"), ("ipm", 1e-8, "on"), ("simplex", 1e-6, "on"),
+    ):  # fmt: skip
         highs.clearSolver()
-        highs.setOptionValue("presolve", "on")
+        highs.setOptionValue("solver", method)
+        highs.setOptionValue("presolve", presolve)
+        highs.setOptionValue("primal_feasibility_tolerance", tolerance)
+        highs.setOptionValue("dual_feasibility_tolerance", tolerance)
         _interruptible(highs)
+        if highs.getModelStatus() in done:
+            break
     return highs, highs.getModelStatus()
 
 

@@ -17,7 +17,7 @@ from flint import arb
 from optdp.errors import ArtifactError
 from optdp.math.exact import ball
 from optdp.math.pmf import Pmf
-from optdp.noise.matrix import NoiseMatrix
+from optdp.noise.matrix import NoiseMatrix, Outside
 from optdp.noise.population import Population
 from optdp.noise.single import Adjacency, SingleLTE
 
@@ -51,7 +51,7 @@ class Shape:
     inputs: tuple[int, int]
     outputs: tuple[int, int]
     q: Fraction | None
-    outside: str
+    outside: Outside
     last: int
 
     @staticmethod

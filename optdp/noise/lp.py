@@ -28,6 +28,7 @@ from optdp.math.exact import ball
 from optdp.math.pmf import BinomialPmf
 from optdp.noise.certify import mixed_prior, tail_error
 from optdp.noise.laws import Laws, Shape
+from optdp.noise.matrix import Outside
 from optdp.noise.single import SingleLTE
 from optdp.solvers.program import LinearProgram
 
@@ -209,7 +210,7 @@ def choose_shape(problem: SingleLTE) -> Shape:
     low, high = _likely(problem)
     margin = math.ceil(40 / float(problem.epsilon)) if tail else 0
     window = (max(low - margin, 0), min(high + margin, last))
-    outside = "error" if window == (0, last) else "geometric" if tail else "clamp"
+    outside: Outside = "error" if window == (0, last) else "geometric" if tail else "clamp"
     return Shape(window, window, q, outside, last)
 
 

@@ -27,6 +27,7 @@ from scipy.optimize import linprog
 
 from optdp.errors import CertificateError
 from optdp.math.exact import ball, ceiling
+from optdp.noise.certify import ordinary_epsilon
 from optdp.noise.draft import Draft
 from optdp.noise.laws import Laws
 from optdp.noise.lp import NoiseLP
@@ -105,11 +106,7 @@ def repair(lp: NoiseLP, draft: Draft) -> NoiseMatrix:
     for balm in _balms(lp):
         mended = _mend(lp, rows, balm, denominator)
         if mended is not None:
-            shape = lp.shape
-            ordered = tuple(tuple(sorted((s, w) for s, w in row.items() if w)) for row in mended)
-            return NoiseMatrix(
-                shape.inputs, shape.outputs, denominator, ordered, shape.q, shape.outside, shape.last  # type: ignore[arg-type]
-            )
+            return _matrix(lp, mended, denominator)
     raise CertificateError("The solver's answer cannot be made private. Try another backend.")
 
 
@@ -194,10 +191,25 @@ def _mend(lp: NoiseLP, rows: Rows, balm: Balm, denominator: int) -> Rows | None:
             left = denominator - sum(row.values())
             if left:
                 row[balm.home] = row.get(balm.home, 0) + left
-        if all(weight >= 0 for row in mended for weight in row.values()) and not cone.needs(mended, denominator):
+        if not cone.needs(mended, denominator) and _keeps_chain(lp, mended, denominator):
             return mended
         reserve *= 4
     return None
+
+
+def _matrix(lp: NoiseLP, rows: Rows, denominator: int) -> NoiseMatrix:
+    shape = lp.shape
+    ordered = tuple(tuple(sorted((s, weight) for s, weight in row.items() if weight)) for row in rows)
+    return NoiseMatrix(shape.inputs, shape.outputs, denominator, ordered, shape.q, shape.outside, shape.last)
+
+
+def _keeps_chain(lp: NoiseLP, rows: Rows, denominator: int) -> bool:
+    """Whether neighbouring inputs keep the ratio that a fallback asks for (uneven remainders could break it)."""
+    if lp.chain is None:
+        return True
+    problem = lp.problem
+    found = ordinary_epsilon(problem, _matrix(lp, rows, denominator))
+    return found is not None and found <= (problem.fallback_epsilon or problem.epsilon)
 
 
 def _with_reserve(rows: Rows, balm: Balm, reserve: int, denominator: int) -> Rows:

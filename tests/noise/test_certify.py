@@ -127,7 +127,7 @@ def test_errors_by_input_never_exceed_the_cap() -> None:
     errors = errors_by_input(solve(problem).mechanism)
     assert len(errors) == 101
     assert errors.max() <= float(problem.cap)
-    assert errors[10] < errors[40]
+    assert errors[10] < 0.5 < errors[20] + errors[0]
 
 
 def test_epsilon_under_another_prior() -> None:
@@ -158,5 +158,3 @@ def test_posterior_is_bayes_rule_and_serves_as_the_next_prior() -> None:
     solution = solve(second)
     assert solution.certificate.epsilon is not None
     assert solution.certificate.epsilon <= Fraction(1, 2)
-    again = epsilon_under(second, matrix, after)
-    assert again is None or again > 0
