@@ -7,13 +7,12 @@ from importlib.util import find_spec
 
 from optdp import Population, SingleLTE, compare
 
-names = ["highs", "highs-ipm"] + (["cvxpy:HIGHS"] if find_spec("cvxpy") else [])
+names = ["highs", "cvxpy:HIGHS" if find_spec("cvxpy") else "highs-ipm"]
 problem = SingleLTE(Population.binomial(60, "0.5"), epsilon="0.3")
 print(f"{'backend':<12} status    seconds  error   epsilon as returned  epsilon repaired")
 for row in compare(problem, names, timeout=60):
     if row.mae is None or row.seconds is None:
         print(f"{row.backend:<12} {row.status}: {row.note}")
         continue
-    print(
-        f"{row.backend:<12} {row.status:<9} {row.seconds:<8.2f} {row.mae:.4f}  {row.raw_epsilon:<20} {row.certified_epsilon}"
-    )
+    figures = f"{row.seconds:<8.2f} {row.mae:.4f}  {row.raw_epsilon:<20} {row.certified_epsilon}"
+    print(f"{row.backend:<12} {row.status:<9} {figures}")

@@ -7,7 +7,8 @@ priors = [Population.binomial(100, share) for share in shares]
 
 narrow = solve(SingleLTE(priors[0], epsilon="0.3"))
 robust = solve(SingleLTE(priors, epsilon="0.3"))
-print(f"mean absolute error: one prior {narrow.mae:.3f}, five priors {robust.mae:.3f}, geometric {robust.baseline_mae:.3f}")
+errors = f"one prior {narrow.mae:.3f}, five priors {robust.mae:.3f}, geometric {robust.baseline_mae:.3f}"
+print(f"mean absolute error: {errors}")
 
 print("real share   epsilon, one prior   epsilon, five priors")
 for share in ("0.08", "0.085", "0.1", "0.115", "0.12"):

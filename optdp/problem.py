@@ -9,6 +9,8 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -225,8 +227,8 @@ def _first_line(error: ValidationError) -> str:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of all problem files."""
-    union = Annotated[SingleLTEFile, Field(title="optdp problem")]
-    return TypeAdapter(union).json_schema()
+    models = [kind.model for kind in KINDS.values()]
+    return TypeAdapter(reduce(or_, models)).json_schema()
 
 
 def library() -> list[Path]:
