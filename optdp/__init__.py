@@ -1,10 +1,10 @@
 """optdp: describe your deployment; get the best private mechanism, a proof of what it gives away, and its tables.
 
-    from optdp import Population, SingleLTE, solve
-    solution = solve(SingleLTE(Population.binomial(100, "0.1"), epsilon="0.3"))
-    solution.mae, solution.baseline_mae, solution.certificate.epsilon
-    solution.mechanism.sample(12, size=1000)
-    solution.save("sick-leave.json")
+from optdp import Population, SingleLTE, solve
+solution = solve(SingleLTE(Population.binomial(100, "0.1"), epsilon="0.3"))
+solution.mae, solution.baseline_mae, solution.certificate.epsilon
+solution.mechanism.sample(12, size=1000)
+solution.save("sick-leave.json")
 """
 
 from __future__ import annotations

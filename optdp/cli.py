@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,12 +29,27 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-out = Console(soft_wrap=True)
+out = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 160)
 err = Console(stderr=True, soft_wrap=True)
 
 ProblemPath = Annotated[Path, typer.Argument(help="A problem file (TOML). `optdp problems` lists some.")]
 ArtifactPath = Annotated[Path, typer.Argument(help="An artifact that `optdp solve --out` wrote.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(version("optdp"))
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command()
@@ -64,20 +81,21 @@ def solve(
 def verify(artifact: ArtifactPath, as_json: AsJson = False) -> None:
     """Recompute every claim of an artifact from the file alone; exit 1 if one does not hold."""
     from optdp.artifact.verify import verify as check
+    from optdp.math.exact import show
     from optdp.noise.certify import EXPLANATION
 
     found = check(artifact)
-    certificate, claim = found.certificate, found.artifact.claim
-    ordinary = certificate.ordinary_epsilon
+    certificate, claim, problem = found.certificate, found.artifact.claim, found.problem
     figures = {
         "file": str(artifact),
         "status": "verified",
-        "epsilon": found.artifact.problem["epsilon"],
+        "epsilon": show(problem.epsilon),
         "certified_epsilon": claim["epsilon"],
-        "ordinary_epsilon": "infinite" if ordinary is None else claim["ordinary_epsilon"],
+        "ordinary_epsilon": claim["ordinary_epsilon"],
         "mae": float(certificate.mae),
+        "baseline_mae": float(problem.cap),
         "never_worse": certificate.never_worse,
-        "lower_bound": claim.get("lower_bound"),
+        "lower_bound": claim["lower_bound"] if found.bound_proved else None,
         "lower_bound_proved": found.bound_proved,
         "sha256": found.artifact.sha256,
         "seconds": round(found.seconds, 3),
@@ -87,13 +105,13 @@ def verify(artifact: ArtifactPath, as_json: AsJson = False) -> None:
         return
     table = Table(show_header=False, box=None, padding=(0, 2))
     table.add_row("[bold green]verified[/]", str(artifact))
-    table.add_row("epsilon under the prior", f"{float(claim['epsilon']):.12g}  (wanted {figures['epsilon']})")
-    table.add_row("ordinary epsilon", _ordinary(figures["ordinary_epsilon"]))
-    table.add_row("mean absolute error", f"{figures['mae']:.6f}  (geometric {float(claim['baseline_mae']):.6f})")
+    table.add_row("epsilon under the prior", f"{_decimal(claim['epsilon'])}  (wanted {figures['epsilon']})")
+    table.add_row("ordinary epsilon", _ordinary(claim["ordinary_epsilon"]))
+    table.add_row("mean absolute error", f"{figures['mae']:.6f}  (geometric {figures['baseline_mae']:.6f})")
     if found.bound_proved:
-        table.add_row("no mechanism is below", f"{float(claim['lower_bound']):.6f}  (proved again)")
-    table.add_row("sha256", found.artifact.sha256)
+        table.add_row(_bound_words(problem.tail), f"{float(Fraction(claim['lower_bound'])):.6f}  (proved again)")
     out.print(table)
+    print(f"  sha256  {found.artifact.sha256}")
     _explain(EXPLANATION)
 
 
@@ -159,12 +177,13 @@ def compare(
     if as_json:
         _print_json({"rows": [asdict(row) for row in rows]})
         return
-    table = Table("backend", "status", "seconds", "raw objective", "real eps, raw", "MAE", "eps, repaired", "gap")
+    table = Table("backend", "status", "seconds", "raw value", "raw eps", "MAE", "eps", "gap", box=None)
     for row in rows:
         figures = (row.seconds, row.raw_objective, row.raw_epsilon, row.mae, row.certified_epsilon, row.gap)
-        shown = ["-" if f is None else f if isinstance(f, str) else f"{f:.6g}" for f in figures]
+        shown = ["-" if f is None else _decimal(f)[:9] if isinstance(f, str) else f"{f:.4g}" for f in figures]
         table.add_row(row.backend, row.status, *shown)
     out.print(table)
+    out.print("[dim]raw: as the solver returned it; MAE and eps: after repair, certified[/]")
     for row in rows:
         if row.note:
             out.print(f"[dim]{row.backend}: {row.note}[/]")
@@ -183,9 +202,10 @@ def problems(as_json: AsJson = False) -> None:
     if as_json:
         _print_json({"problems": listed})
         return
-    table = Table("file", "kind", "what it is", "source")
+    table = Table("file", "what it is", "source", box=None)
+    table.columns[0].overflow = "fold"
     for item in listed:
-        table.add_row(item["file"], item["kind"], item["title"], item["source"])
+        table.add_row(item["file"], item["title"], item["source"])
     out.print(table)
 
 
@@ -260,7 +280,16 @@ def _progress(quiet: bool) -> Iterator[Callable[[str], None]]:
 def _ordinary(epsilon: str) -> str:
     if epsilon == "infinite":
         return "infinite: nothing is promised without the prior"
-    return f"{float(epsilon):.12g}  (holds whatever anybody knows, and composes)"
+    return f"{_decimal(epsilon)}  (whatever anybody knows; composes)"
+
+
+def _decimal(text: str) -> str:
+    return "infinite" if text == "infinite" else f"{float(Fraction(text)):.12g}"
+
+
+def _bound_words(tail: str) -> str:
+    """What the lower bound speaks of: the mechanisms that the problem admits."""
+    return "none with these tails is below" if tail == "geometric" else "no mechanism is below"
 
 
 def _explain(meaning: str) -> None:
@@ -273,15 +302,16 @@ def _show_solution(solution: Solution, saved: Path | None) -> None:
     worst = max(solution.baseline_mae, solution.mae)
     table.add_row("[bold]problem[/]", "; ".join(prior.describe for prior in solution.problem.populations))
     table.add_row("status", f"{solution.status}  ({solution.backend}, {solution.engine}, {solution.seconds:.2f} s)")
-    certified = float(figures["certified_epsilon"])
-    table.add_row("epsilon under the prior", f"{certified:.12g}  (wanted {figures['epsilon']})")
+    certified = _decimal(figures["certified_epsilon"])
+    table.add_row("epsilon under the prior", f"{certified}  (wanted {figures['epsilon']})")
     table.add_row("ordinary epsilon", _ordinary(figures["ordinary_epsilon"]))
     table.add_row("MAE, optdp", f"{solution.mae:10.6f}  [green]{_bar(solution.mae / worst)}[/]")
     table.add_row("MAE, geometric", f"{solution.baseline_mae:10.6f}  [blue]{_bar(solution.baseline_mae / worst)}[/]")
     if solution.problem.objective == "mse":
         table.add_row("MSE", f"{solution.mse:10.6f}")
-    if solution.lower_bound is not None and solution.gap is not None:
-        table.add_row("no mechanism is below", f"{float(solution.lower_bound):10.6f}  (proved; gap {solution.gap:.1e})")
+    if solution.lower_bound and solution.gap is not None:
+        words, bound = _bound_words(solution.problem.tail), float(solution.lower_bound)
+        table.add_row(words, f"{bound:10.6f}  (proved; gap {solution.gap:.1e})")
     if solution.note:
         table.add_row("note", solution.note)
     if saved is not None:

@@ -112,9 +112,7 @@ class Conditionals(_Strict):
         return Population.from_conditionals(self.people, self.total)
 
 
-AnyPopulation = Annotated[
-    Binomial | Iid | Independent | Counts | Others | Conditionals, Field(discriminator="kind")
-]
+AnyPopulation = Annotated[Binomial | Iid | Independent | Counts | Others | Conditionals, Field(discriminator="kind")]
 
 
 class SingleLTEFile(_Strict):

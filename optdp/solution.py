@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from optdp.artifact.format import Artifact, write
-from optdp.errors import CertificateError, ProblemError
+from optdp.errors import CertificateError, InfeasibleError
 from optdp.math.exact import decimal_down, decimal_up, precision, show
 from optdp.noise.baseline import geometric_mechanism
 from optdp.noise.bound import Prices, lower_bound
@@ -197,9 +197,25 @@ def _designed(
         seconds = time.perf_counter() - begin
         used = "optdp" if problem.method == "shifting" or draft.engine == "chain" else backend
         return Solution(
-            problem, matrix, certificate, bound, draft.status, "", used, draft.engine, seconds, draft.prices
+            problem,
+            matrix,
+            certificate,
+            bound,
+            draft.status,
+            _caution(problem),
+            used,
+            draft.engine,
+            seconds,
+            draft.prices,
         )
     return _baseline(problem, begin, "baseline", f"geometric noise instead of the solver's answer: {failure}")
+
+
+def _caution(problem: SingleLTE) -> str:
+    """What a user of this problem should be told."""
+    if all("conservative" in prior.spec for prior in problem.populations):
+        return "a concentrated prior alone promises nothing under the full one: list both, or measure epsilon_under"
+    return ""
 
 
 def _baseline(problem: SingleLTE, begin: float, status: str, note: str) -> Solution:
@@ -208,6 +224,9 @@ def _baseline(problem: SingleLTE, begin: float, status: str, note: str) -> Solut
     try:
         certificate.check(problem)
     except CertificateError as error:
-        raise ProblemError(f"Not even geometric noise does what the problem asks: {error}") from None
+        remedy = " Set never_worse = false." if problem.never_worse and "mean absolute error" in str(error) else ""
+        raise InfeasibleError(
+            f"{note or 'Geometric noise does not do'}; and for geometric noise {error}{remedy}"
+        ) from None
     seconds = time.perf_counter() - begin
     return Solution(problem, matrix, certificate, None, status, note, "optdp", "geometric", seconds)

@@ -32,9 +32,7 @@ def read_bytes(path: str | Path) -> bytes:
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         raise ArtifactError(f"cannot read {name_of(path)}: {_reason(error)}") from None
     if len(data) != size:
-        raise ArtifactError(
-            f"A file must hold still while it is read. Found {name_of(path)} changing. Read it again."
-        )
+        raise ArtifactError(f"A file must hold still while it is read. Found {name_of(path)} changing. Read it again.")
     return data
 
 
@@ -66,9 +64,7 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 def _regular(found: os.stat_result, path: str | Path) -> int:
     if not stat.S_ISREG(found.st_mode):
         kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a pipe, socket or device"
-        raise ArtifactError(
-            f"An artifact must be a regular file. Found {name_of(path)}: {kind}. Give the file itself."
-        )
+        raise ArtifactError(f"An artifact must be a regular file. Found {name_of(path)}: {kind}. Give the file itself.")
     if found.st_size > MAX_BYTES:
         raise ArtifactError(
             f"An artifact may have {MAX_BYTES:,} bytes. Found {found.st_size:,} in {name_of(path)}. "

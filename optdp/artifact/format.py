@@ -198,9 +198,7 @@ def _checked(document: Any, sealed: bool = True) -> Artifact:
         if not isinstance(stated, str) or not _DIGEST.fullmatch(stated):
             raise _refused("sha256 must be 64 hexadecimal digits", shown(stated))
         if stated != digest:
-            raise _refused(
-                "sha256 must be the digest of the content", "another", "The file was changed or cut."
-            )
+            raise _refused("sha256 must be the digest of the content", "another", "The file was changed or cut.")
     return Artifact(
         inputs,
         outputs,
@@ -252,9 +250,7 @@ def _ratio(tail: Any) -> Fraction | None:
     return Fraction(top, bottom)
 
 
-def _rows(
-    weights: Any, inputs: tuple[int, int], outputs: tuple[int, int], denominator: int
-) -> tuple[Row, ...]:
+def _rows(weights: Any, inputs: tuple[int, int], outputs: tuple[int, int], denominator: int) -> tuple[Row, ...]:
     if type(weights) not in _PAIRS:
         raise _refused("weights must be a list of rows", shown(weights))
     if len(weights) != inputs[1] - inputs[0] + 1:

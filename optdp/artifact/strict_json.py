@@ -44,9 +44,7 @@ def parse(data: bytes) -> Any:
         )
     hooks: dict[str, Any] = {} if longest_ok(data) else {"parse_int": _integer}
     try:
-        value = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_finite, **hooks
-        )
+        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_finite, **hooks)
         if b"\\ud" in data or b"\\uD" in data:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as error:
@@ -127,7 +125,5 @@ def _finite(text: str) -> float:
 def _integer(text: str) -> int:
     digits = len(text) - text.startswith("-")
     if digits > MAX_DIGITS:
-        raise ArtifactError(
-            f"An integer may have {MAX_DIGITS} digits. Found one with {digits}. Do not use the file."
-        )
+        raise ArtifactError(f"An integer may have {MAX_DIGITS} digits. Found one with {digits}. Do not use the file.")
     return int(text)

@@ -12,14 +12,14 @@ import numpy as np
 
 from optdp.artifact.format import Artifact, read
 from optdp.errors import ArtifactError, CertificateError, ProblemError
-from optdp.math.exact import precision
+from optdp.math.exact import precision, to_fraction
 from optdp.noise.certify import Certificate, certify
 from optdp.noise.matrix import NoiseMatrix
 from optdp.noise.single import SingleLTE
 from optdp.problem import from_spec
 
-CLAIMS = {"mae", "mse", "worst_error"}
-"""Upper bounds that a claim may state and that are recomputed."""
+CLAIMS = ("mae", "mse", "worst_error", "baseline_mae")
+"""Upper bounds that a claim may state besides its epsilons, and that are recomputed."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,10 @@ def verify(path: str | Path) -> Verified:
     claim = artifact.claim
     _at_most("epsilon", certificate.epsilon, claim.get("epsilon"))
     _at_most("ordinary_epsilon", certificate.ordinary_epsilon, claim.get("ordinary_epsilon"))
-    for name in sorted(CLAIMS & claim.keys()):
-        _at_most(name, getattr(certificate, name), claim[name])
+    truth = {"baseline_mae": problem.cap} | {name: getattr(certificate, name) for name in CLAIMS[:3]}
+    for name in CLAIMS:
+        if name in claim:
+            _at_most(name, truth[name], claim[name])
     if claim.get("never_worse") and not certificate.never_worse:
         raise CertificateError("The claim never_worse does not hold: an input has a larger error than geometric noise.")
     proved = _prove_bound(artifact, problem)
@@ -71,17 +73,15 @@ def _at_most(name: str, found: Fraction | None, claimed: Any) -> None:
     """A recomputed figure must not exceed the claimed one."""
     if claimed == "infinite" and name == "ordinary_epsilon":
         return
-    if not isinstance(claimed, str):
-        raise ArtifactError(f"The claim must state {name} as a decimal string. Found {claimed!r}.")
     limit = _number(claimed, name)
     if found is None or found > limit:
         shown = "infinite" if found is None else f"{float(found):.15g}"
         raise CertificateError(f"The claim {name} <= {claimed[:40]} does not hold. Found {shown}.")
 
 
-def _number(text: str, name: str) -> Fraction:
-    from optdp.math.exact import to_fraction
-
+def _number(text: Any, name: str) -> Fraction:
+    if not isinstance(text, str):
+        raise ArtifactError(f"The claim must state {name} as a decimal string. Found {text!r}.")
     try:
         return to_fraction(text, name)
     except ProblemError as error:
@@ -93,6 +93,7 @@ def _prove_bound(artifact: Artifact, problem: SingleLTE) -> bool:
     claimed, stored = artifact.claim.get("lower_bound"), artifact.provenance.get("prices")
     if claimed is None or stored is None:
         return False
+    limit = _number(claimed, "lower_bound")
     from optdp.noise.bound import Prices, lower_bound
     from optdp.noise.lp import formulate
 
@@ -101,11 +102,13 @@ def _prove_bound(artifact: Artifact, problem: SingleLTE) -> bool:
         u = np.array([row.split() for row in stored["u"]], dtype=float)
     except (AttributeError, KeyError, TypeError, ValueError):
         raise ArtifactError("The stored prices must be numbers. The file was changed.") from None
+    if not (np.isfinite(z).all() and np.isfinite(u).all()):
+        raise ArtifactError("The stored prices must be finite. The file was changed.")
     with precision():
         lp = formulate(problem)
         if z.shape != lp.inputs.shape or u.shape != lp.gaps[:, : len(z)].shape:
             raise ArtifactError("The stored prices must fit the problem. The file was changed.")
         found = lower_bound(lp, Prices(z, u))
-    if found < _number(claimed, "lower_bound"):
+    if found < limit:
         raise CertificateError(f"The claimed lower bound {claimed[:40]} is not proved. Found {float(found):.15g}.")
     return True

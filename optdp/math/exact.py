@@ -31,12 +31,12 @@ _RATIO = re.compile(r"[+-]?\d{1,400}/\d{1,400}")
 def to_fraction(value: Number, name: str) -> Fraction:
     """The rational number that `value` is; refuses what is not finite and what would take forever to read."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Fraction | Decimal):
-        raise ProblemError(f"{name} must be a number. Found {value!r}. Write a decimal or a fraction such as \"1/3\".")
+        raise ProblemError(f'{name} must be a number. Found {value!r}. Write a decimal or a fraction such as "1/3".')
     if isinstance(value, str):
         text = value.strip()
         if not _DECIMAL.fullmatch(text) and not _RATIO.fullmatch(text):
             shown = text if len(text) <= 40 else text[:37] + "..."
-            raise ProblemError(f"{name} must be a decimal or a fraction. Found {shown!r}. Write \"0.3\" or \"3/10\".")
+            raise ProblemError(f'{name} must be a decimal or a fraction. Found {shown!r}. Write "0.3" or "3/10".')
         if "/" in text and int(text.split("/")[1]) == 0:
             raise ProblemError(f"{name} must have a denominator that is not zero. Found {text!r}.")
         if abs(int(re.split("[eE]", text)[1]) if re.search("[eE]", text) else 0) > 1000:

@@ -29,7 +29,7 @@ def geometric_mechanism(problem: SingleLTE) -> NoiseMatrix:
     if problem.last > CLAMPED_LIMIT:
         raise ProblemError(
             f"Clamped geometric noise is a full table and is written for sums up to {CLAMPED_LIMIT}. "
-            f"Found {problem.last}. Use tail = \"geometric\"."
+            f'Found {problem.last}. Use tail = "geometric".'
         )
     lp = formulate(problem)
     q, size = float(problem.q), len(lp.inputs)

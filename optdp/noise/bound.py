@@ -49,6 +49,8 @@ def lower_bound(lp: NoiseLP, prices: Prices) -> Fraction:
     z = np.maximum(np.nan_to_num(prices.z, posinf=0.0), 0.0) if lp.cap is not None else np.zeros(len(lp.inputs))
     u = np.maximum(np.nan_to_num(prices.u, posinf=0.0), 0.0)
     v = None if prices.v is None or lp.chain is None else np.maximum(np.nan_to_num(prices.v, posinf=0.0), 0.0)
+    if max(z.max(initial=0.0), u.max(initial=0.0)) > 1e200:
+        return Fraction(0)
     y = np.empty(len(lp.inputs))
     block = max(1, 4_000_000 // len(lp.inputs))
     for start in range(0, len(y), block):
@@ -57,9 +59,14 @@ def lower_bound(lp: NoiseLP, prices: Prices) -> Fraction:
     if lp.shape.outside == "error":
         terms = [*y, *caps, lp.constant]
     else:
-        # Against the program with a row for every input: c(x) is at most doubled, a cap at most (1 + 1e-15) times
-        # larger where it has a price, and the error in the tails (below e^-40) is left out.
-        terms = [*np.where(y < 0, 2 * y, y), *(caps * (1 + 1e-15)), *_beyond(lp, u)]
+        # Against the program with a row for every input: c(x) is at most doubled, a cap is at most that of the whole
+        # error, and the error in the tails is left out.
+        if lp.cap is not None:
+            caps = -z * (float(lp.problem.cap) * (1 + 1e-12)) / lp.mass
+        terms = [*np.where(y < 0, 2 * y, y), *caps, *_beyond(lp, u)]
+    terms.append(-1e-300 * float(u.sum()))  # products that underflow
+    if not np.isfinite(terms).all():
+        return Fraction(0)
     value = math.fsum(terms) - 8 * UNIT * math.fsum(abs(term) for term in terms)
     return Fraction(max(value, 0.0))
 
@@ -95,12 +102,14 @@ def _beyond(lp: NoiseLP, u: Array) -> list[float]:
     if lp.shape.outside == "error":
         return []
     first, last = lp.shape.inputs
-    missing = [
-        float((arb(1) - sum(secret.law.balls(first, last), arb(0))).upper()) for secret in lp.laws.secrets
-    ]
+    missing = [float((arb(1) - sum(secret.law.balls(first, last), arb(0))).upper()) for secret in lp.laws.secrets]
     largest = u.max(axis=1, initial=0.0)
     return [
-        -(1 + 1e-9) * float(largest[2 * k + way]) * math.exp(step.epsilon) * (missing[step.one] + missing[step.other])
+        -2
+        * (1 + 1e-9)
+        * float(largest[2 * k + way])
+        * math.exp(step.epsilon)
+        * (missing[step.one] + missing[step.other])
         for k, step in enumerate(lp.laws.steps)
         for way in (0, 1)
     ]

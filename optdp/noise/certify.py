@@ -5,16 +5,17 @@ Nothing here is copied from a solver. Epsilons are rounded up, lower bounds down
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import arb
 
-from optdp.errors import CertificateError
+from optdp.errors import ArtifactError, CertificateError
 from optdp.math.exact import ball, log_upper, precision, upper_fraction
 from optdp.math.pmf import Pmf
-from optdp.noise.laws import Laws, Shape
+from optdp.noise.laws import Laws, Shape, larger_quotient
 from optdp.noise.matrix import NoiseMatrix
 from optdp.noise.population import Population
 from optdp.noise.single import SingleLTE
@@ -67,9 +68,7 @@ def certify(problem: SingleLTE, matrix: NoiseMatrix) -> Certificate:
     """Recompute every figure of `matrix` under `problem`'s prior and adjacency."""
     with precision():
         laws = Laws.build(problem, Shape.of(matrix))
-        return Certificate(
-            epsilon_of(problem, matrix, laws), ordinary_epsilon(problem, matrix), *_errors(problem, matrix)
-        )
+        return Certificate(epsilon_of(matrix, laws), ordinary_epsilon(problem, matrix), *_errors(problem, matrix))
 
 
 def epsilon_under(
@@ -84,27 +83,25 @@ def epsilon_under(
             )
     with precision():
         laws = Laws.build(problem, Shape.of(matrix), others)
-        return epsilon_of(problem, matrix, laws)
+        return epsilon_of(matrix, laws)
 
 
-def epsilon_of(problem: SingleLTE, matrix: NoiseMatrix, laws: Laws) -> Fraction | None:
+def epsilon_of(matrix: NoiseMatrix, laws: Laws) -> Fraction | None:
     """The largest log-quotient over every step and every output; with unit steps times `D`."""
     worst: dict[Fraction, Fraction] = {step.epsilon: Fraction(1) for step in laws.steps}
-    for step, ratio in laws.tail_ratios():
-        worst[step.epsilon] = max(worst[step.epsilon], upper_fraction(ratio))
-    for column in laws.columns(matrix.rows, matrix.denominator).values():
+    table = laws.columns(matrix.rows, matrix.denominator).values()
+    for column in itertools.chain(laws.tail_columns(), table):
         for step in laws.steps:
             one, other = column[step.one], column[step.other]
             if one == 0 and other == 0:
                 continue
             if not (one > 0 and other > 0):
                 return None
-            ratio = one / other if one > other else other / one
+            ratio = larger_quotient(one, other)
             bound = worst[step.epsilon]
             if not ratio < ball(bound):
                 worst[step.epsilon] = max(bound, upper_fraction(ratio))
-    factor = problem.largest if problem.adjacency == "unit" else 1
-    return max((log_upper(ratio) * factor for ratio in worst.values()), default=Fraction(0))
+    return max((log_upper(ratio) * laws.factor for ratio in worst.values()), default=Fraction(0))
 
 
 def ordinary_epsilon(problem: SingleLTE, matrix: NoiseMatrix) -> Fraction | None:
@@ -153,8 +150,8 @@ def _row_ratio(
         return None
     worst = Fraction(1)
     for s in range(low, high + 1):
-        ratio = matrix.probability(x, s) / matrix.probability(y, s)
-        worst = max(worst, upper_fraction(ratio if ratio > 1 else 1 / ratio))
+        ratio = larger_quotient(matrix.probability(x, s), matrix.probability(y, s))
+        worst = max(worst, upper_fraction(ratio))
     return worst
 
 
@@ -255,11 +252,13 @@ def _clamped_errors(
         one = mass * sum(weight * abs(s - x) for s, weight in row) + tail_error(shape, x, 1)
         two = mass * sum(weight * (s - x) ** 2 for s, weight in row) + tail_error(shape, x, 2)
         mae, mse = mae + chance * one, mse + chance * two
-        if x in (explicit[0], explicit[1]):
+        if matrix.q is not None or x in explicit:  # without a tail the error is convex in the input
             worst = max(worst, upper_fraction(one))
     if explicit != span:
         far = explicit[1] if upwards else explicit[0]
         missing, reach = _mass_beyond(problem, far, upwards), matrix.last
+        if matrix.q is not None:
+            raise ArtifactError("A clamped table with a geometric tail is only read for sums up to 20,000 beyond it.")
         mae, mse = mae + missing * reach, mse + missing * reach**2
-        worst = max(worst, Fraction(reach))
+        worst = max(worst, reach + problem.cap)
     return mae, mse, worst

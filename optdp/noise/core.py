@@ -118,9 +118,7 @@ class Core:
         return model
 
 
-def solve_core(
-    lp: NoiseLP, progress: Callable[[str], None] = lambda _: None, solver: str = "simplex"
-) -> Draft:
+def solve_core(lp: NoiseLP, progress: Callable[[str], None] = lambda _: None, solver: str = "simplex") -> Draft:
     """The optimal table as floats, with prices that prove it; `solver` is "simplex" or "ipm"."""
     core = Core.of(lp, lp.tight_cap)
     _check_memory(core)

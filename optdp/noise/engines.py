@@ -1,8 +1,8 @@
 """The backends: each turns the program of one LTE into a draft. Adding one is a function and a line.
 
-    highs          optdp's own engines on HiGHS: the pair form, the core program, or the chain form with a fallback
-    highs-ipm      the whole program by HiGHS's interior-point method
-    cvxpy:<NAME>   the CVXPY model as it stands, by any solver that CVXPY finds
+highs          optdp's own engines on HiGHS: the pair form, the core program, or the chain form with a fallback
+highs-ipm      the whole program by HiGHS's interior-point method
+cvxpy:<NAME>   the CVXPY model as it stands, by any solver that CVXPY finds
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ known part from inputs that have no row. Adjacent secrets of one person form a `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -100,6 +100,10 @@ class Laws:
     """The weights of every secret on the rows of a table of the given shape."""
 
     shape: Shape
+    factor: int
+    """What the largest log-quotient of a step is multiplied by: `D` with unit steps, else 1."""
+    independent: bool
+    """Whether the laws of one person's secrets are shifts of each other."""
     secrets: tuple[Secret, ...]
     steps: tuple[Step, ...]
     weights: tuple[list[arb], ...]
@@ -109,14 +113,24 @@ class Laws:
     @staticmethod
     def build(problem: SingleLTE, shape: Shape, populations: Sequence[Population] | None = None) -> Laws:
         """The laws of `problem`'s secrets, or of those of other `populations` (a world that differs)."""
-        secrets = secrets_of(problem.populations if populations is None else populations)
-        steps = steps_of(secrets, problem.epsilon, problem.largest, problem.adjacency)
+        worlds = problem.populations if populations is None else populations
+        secrets = secrets_of(worlds)
+        largest = max(problem.largest, *(prior.largest for prior in worlds))
+        steps = steps_of(secrets, problem.epsilon, largest, problem.adjacency)
+        (first, last), (low, high) = shape.inputs, shape.outputs
+        if shape.outside == "geometric" and not first <= low <= high <= last:
+            raise ArtifactError(
+                f"With plain geometric noise outside, the outputs must lie within the inputs that have a row. "
+                f"Found outputs {low}..{high} and rows for {first}..{last}."
+            )
         weights, beyond = [], []
         for secret in secrets:
             row_weights, outer = _restrict(secret.law, shape)
             weights.append(row_weights)
             beyond.append(outer)
-        return Laws(shape, tuple(secrets), tuple(steps), tuple(weights), tuple(beyond))
+        factor = largest if problem.adjacency == "unit" else 1
+        independent = all(prior.spec["kind"] != "conditionals" for prior in worlds)
+        return Laws(shape, factor, independent, tuple(secrets), tuple(steps), tuple(weights), tuple(beyond))
 
     @cached_property
     def exponentials(self) -> dict[Fraction, arb]:
@@ -152,21 +166,41 @@ class Laws:
                     columns[s] = [value * denominator for value in self.known_part(s)]
         return columns
 
-    def tail_ratios(self) -> list[tuple[Step, arb]]:
-        """The larger of the two quotients of each step on all outputs below the table, and on all above it.
+    def tail_columns(self) -> Iterator[list[arb]]:
+        """`Pr[s | secret]`, up to a common factor, for the outputs outside the table that can be the worst.
 
-        There every input adds geometric noise, so that `Pr[s | secret]` is proportional to `E[q^sum | secret]` below
-        and to `E[q^-sum | secret]` above, whatever `s` is.
+        There every input adds geometric noise, so that the law is proportional to `E[q^sum | secret]` for all `s`
+        below 0 and to `E[q^-sum | secret]` for all `s` above the largest sum. Between them, where the table does not
+        reach, independent people are protected term by term: no quotient exceeds that of the two ends. For people
+        that are not independent every such output is looked at.
         """
         if self.shape.q is None:
-            return []
-        found = []
-        for q in (ball(self.shape.q), 1 / ball(self.shape.q)):
-            means = [secret.law.power_mean(q) for secret in self.secrets]
-            for step in self.steps:
-                ratio = means[step.one] / means[step.other]
-                found.append((step, ratio if ratio > 1 else 1 / ratio))
-        return found
+            return
+        q = ball(self.shape.q)
+        yield [secret.law.power_mean(q) for secret in self.secrets]
+        yield [secret.law.power_mean(1 / q) for secret in self.secrets]
+        if not self.independent:
+            low, high = self.shape.outputs
+            for s in range(self.shape.last + 1):
+                if not low <= s <= high:
+                    yield self.geometric_column(s)
+
+    def geometric_column(self, s: int) -> list[arb]:
+        """`Pr[s | secret]` where every input adds geometric noise, for each secret."""
+        assert self.shape.q is not None
+        q = ball(self.shape.q)
+        return [
+            (1 - q) / (1 + q) * (law.geometric_sum(s, q, False) + law.balls(s, s)[0] + law.geometric_sum(s, q, True))
+            for law in (secret.law for secret in self.secrets)
+        ]
+
+
+def larger_quotient(one: arb, other: arb) -> arb:
+    """A ball around the larger of `one/other` and `other/one`, both being positive."""
+    ratio = one / other
+    if ratio > 1:
+        return ratio
+    return 1 / ratio if ratio < 1 else ratio.union(1 / ratio)
 
 
 def _restrict(law: Pmf, shape: Shape) -> tuple[list[arb], tuple[arb, arb]]:

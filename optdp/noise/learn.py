@@ -136,9 +136,7 @@ def _channel(channel: npt.ArrayLike) -> Array:
 def _counts(observed: npt.ArrayLike) -> Array:
     counts = _numbers(observed, "observed")
     if counts.ndim != 1:
-        raise ProblemError(
-            f"observed must be a list of counts. Found shape {counts.shape}. Give one for each output."
-        )
+        raise ProblemError(f"observed must be a list of counts. Found shape {counts.shape}. Give one for each output.")
     for s in np.flatnonzero(~(np.isfinite(counts) & (counts >= 0)))[:1]:
         raise ProblemError(
             f"observed must hold finite counts of at least 0. Found {counts[s]} for output {s}. "

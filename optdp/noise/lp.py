@@ -180,7 +180,7 @@ def formulate(problem: SingleLTE, margin: float = 1e-9) -> NoiseLP:
         gaps=np.array(gaps),
         cap=cap,
         mass=np.array([float(mass) for mass in shape.masses]),
-        chain=None if fallback is None else math.exp(fallback / problem.largest),
+        chain=None if fallback is None else float(ball(fallback / problem.largest).exp()),
         margin=margin,
         constant=float(constant),
     )
@@ -204,7 +204,7 @@ def choose_shape(problem: SingleLTE) -> Shape:
         if last > 20 * FULL_LIMIT:
             raise ProblemError(
                 f"A table for {last} people without tails has a row for every input and would need about "
-                f"{last * 3000 / 1e9:,.1f} GB. Use tail = \"geometric\" or never_worse = false."
+                f'{last * 3000 / 1e9:,.1f} GB. Use tail = "geometric" or never_worse = false.'
             )
         return Shape((0, last), (0, last), None, "error", last)
     low, high = _likely(problem)

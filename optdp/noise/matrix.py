@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
+from operator import index
 from random import Random
 from typing import Literal
 
@@ -100,7 +101,8 @@ class NoiseMatrix:
         if size < 0:
             raise ProblemError(f"size must be at least 0. Found {size}.")
         bits: Bits = secrets.randbits if seed is None else Random(seed).getrandbits
-        row, (low, high) = self.row(int(x)), self.outputs
+        x = index(x)
+        row, (low, high) = self.row(x), self.outputs
         if self.q is None:
             return list(self._from_row(row or (), size, bits))
         noise = self._geometric

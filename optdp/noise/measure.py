@@ -39,24 +39,20 @@ def quotients(
     with precision():
         laws = Laws.build(problem, Shape.of(matrix), None if population is None else (population,))
         columns = laws.columns(matrix.rows, matrix.denominator)
-        tails = [float(ratio) for _, ratio in laws.tail_ratios()]
-    low, high = matrix.outputs
-    outputs = np.arange(low - margin, high + margin + 1)
+        low, high = matrix.outputs
+        outputs = np.arange(low - margin, high + margin + 1)
+        if matrix.q is not None:
+            columns |= {s: laws.geometric_column(s) for s in outputs.tolist() if not low <= s <= high}
     found = []
-    for k, step in enumerate(laws.steps):
+    for step in laws.steps:
         values = np.full(len(outputs), np.nan)
-        if tails:  # below the table the smaller secret is likelier, above it the larger one
-            values[outputs < low] = tails[k]
-            values[outputs > high] = 1 / tails[len(laws.steps) + k]
         for s, column in columns.items():
             one, other = column[step.one], column[step.other]
             if one == 0 and other == 0:
                 continue
             values[s - low + margin] = float(one / other) if other > 0 else np.inf
         secrets = laws.secrets
-        found.append(
-            Quotient(secrets[step.one].contribution, secrets[step.other].contribution, outputs, values)
-        )
+        found.append(Quotient(secrets[step.one].contribution, secrets[step.other].contribution, outputs, values))
     return found
 
 

@@ -194,9 +194,7 @@ def _price(grid: Grid, y: Array, z: Array, keep: int, tolerance: float | None) -
     return Pairs.join(parts)
 
 
-def _square_costs(
-    grid: Grid, bad: Ints, good: Ints, gap_bad: Array, gap_good: Array, z: Array, way: int
-) -> Array:
+def _square_costs(grid: Grid, bad: Ints, good: Ints, gap_bad: Array, gap_good: Array, z: Array, way: int) -> Array:
     """The cost of every pair under squared error, each with its best report, per unit of constraint."""
     i, j = np.repeat(bad, len(good)), np.tile(good, len(bad))
     a, b = np.repeat(1 / gap_bad, len(good)), np.tile(1 / gap_good, len(bad))

@@ -69,8 +69,10 @@ class Population:
     def describe(self) -> str:
         """One line for people to read."""
         kinds = f", {len(self.people)} kinds" if len(self.people) > 1 else ""
-        people = f"{self.size:,} people" if self.size else f"sums 0..{self.last}"
-        return f"{self.spec['kind']}: {people}{kinds}, contributions 0..{self.largest}"
+        people = f"{self.size:,} people" if self.size > 1 else "1 person" if self.size else f"sums 0..{self.last}"
+        chance = f", p = {self.spec['p']}" if "p" in self.spec else ""
+        narrow = f", conservative {self.spec['conservative']}" if "conservative" in self.spec else ""
+        return f"{self.spec['kind']}: {people}{kinds}{chance}, contributions 0..{self.largest}{narrow}"
 
     # ------------------------------------------------------------------ constructors
 

@@ -38,8 +38,8 @@ Rows = list[dict[int, int]]
 
 BITS = 62
 """Denominator 2^62; columns that need less than one unit of balm get one."""
-CHAIN_BITS = 128
-"""With a fallback every entry is positive and keeps 60 bits of its own."""
+FINE_BITS = 128
+"""With a fallback every entry is positive and keeps 60 bits of its own; also where the error is tiny."""
 GRAIN = 1 << 30
 """Balms are integers in units of 1/GRAIN, the largest being GRAIN."""
 
@@ -99,7 +99,7 @@ class Cone:
 
 def repair(lp: NoiseLP, draft: Draft) -> NoiseMatrix:
     """The exactly private table nearest to hand; to be called within `precision()`."""
-    bits = BITS if lp.chain is None else CHAIN_BITS
+    bits = BITS if lp.chain is None and not _delicate(lp, draft) else FINE_BITS
     denominator = 1 << bits
     table = _clean(lp, draft)
     rows = _round(lp, table, denominator)
@@ -107,7 +107,28 @@ def repair(lp: NoiseLP, draft: Draft) -> NoiseMatrix:
         mended = _mend(lp, rows, balm, denominator)
         if mended is not None:
             return _matrix(lp, mended, denominator)
+    constant = _constant(lp, denominator)
+    if constant is not None:
+        return constant
     raise CertificateError("The solver's answer cannot be made private. Try another backend.")
+
+
+def _constant(lp: NoiseLP, denominator: int) -> NoiseMatrix | None:
+    """The last resort: every input reports the same output, which tells nothing."""
+    balm = list(_balms(lp))[-1]
+    rows: Rows = [{balm.home: denominator} for _ in lp.inputs]
+    cone = Cone.around(lp.laws, balm)
+    if cone is None or cone.needs(rows, denominator) or not _keeps_chain(lp, rows, denominator):
+        return None
+    return _matrix(lp, rows, denominator)
+
+
+def _delicate(lp: NoiseLP, draft: Draft) -> bool:
+    """Whether units of 2^-62 in every column would be felt in the objective."""
+    values = np.where(np.isfinite(draft.values), draft.values, 0.0)
+    error = np.abs(lp.inputs[draft.rows] - lp.inputs[draft.cols]) ** lp.power
+    felt = len(lp.inputs) * float(lp.inputs[-1] - lp.inputs[0] + 1) ** lp.power * 2.0 ** (8 - BITS)
+    return float((lp.cost[draft.rows] * error * values).sum()) + lp.constant < 1e7 * felt
 
 
 def _clean(lp: NoiseLP, draft: Draft) -> dict[tuple[int, int], float]:

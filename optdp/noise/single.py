@@ -77,7 +77,7 @@ class SingleLTE:
         if fallback is not None and fallback <= wanted:
             raise ProblemError(
                 f"fallback_epsilon must be larger than epsilon = {show(wanted)}. Found {show(fallback)}. "
-                "For ordinary privacy at epsilon itself use method = \"geometric\"."
+                'For ordinary privacy at epsilon itself use method = "geometric".'
             )
         for name, value, known in (
             ("tail", tail, ("geometric", "none")),

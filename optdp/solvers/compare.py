@@ -47,9 +47,7 @@ class Row:
     note: str = ""
 
 
-def compare(
-    problem: SingleLTE, backends: Sequence[str] | None = None, timeout: float | None = None
-) -> Iterator[Row]:
+def compare(problem: SingleLTE, backends: Sequence[str] | None = None, timeout: float | None = None) -> Iterator[Row]:
     """One row for each backend, as they finish; a backend that fails or takes too long is a row that says so."""
     chosen = list(backends) if backends is not None else all_backends()
     for name in chosen:
@@ -124,7 +122,7 @@ def raw_epsilon(lp: NoiseLP, draft: Draft) -> float | None:
     shape = lp.shape
     table = tuple(tuple(sorted(row.items())) for row in rows)
     matrix = NoiseMatrix(shape.inputs, shape.outputs, 1 << RAW_BITS, table, shape.q, "error", shape.last)
-    found = epsilon_of(lp.problem, matrix, lp.laws)
+    found = epsilon_of(matrix, lp.laws)
     return None if found is None else float(found)
 
 

@@ -41,9 +41,7 @@ def artifacts(draw: st.DrawFn) -> Artifact:
     q = draw(st.none() | st.fractions(Fraction(1, 2**80), 1 - Fraction(1, 2**80)))
     outside = draw(st.sampled_from(["error", "clamp", *(["geometric"] if q else [])]))
     tables = [draw(TABLES) for _ in range(3)]
-    return Artifact(
-        (first, first + len(rows) - 1), (low, low + 5), denominator, tuple(rows), outside, q, *tables
-    )
+    return Artifact((first, first + len(rows) - 1), (low, low + 5), denominator, tuple(rows), outside, q, *tables)
 
 
 @given(artifacts())
@@ -292,9 +290,7 @@ def test_an_unwritable_folder(sample: Artifact, tmp_path: Path) -> None:
         write(sample, tmp_path / "a.json")
 
 
-def test_a_folder_that_refuses_new_files(
-    sample: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_refuses_new_files(sample: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> int:
         raise PermissionError(13, "Permission denied")
 

@@ -182,9 +182,7 @@ def test_every_rule_is_kept(sample: Artifact, name: str) -> None:
     assert words in refused(sealed(document))
 
 
-@pytest.mark.parametrize(
-    "digest", [None, 5, "", "0" * 63, "0" * 64, "G" * 64, "0" * 64 + "\n", ["0" * 64], "upper"]
-)
+@pytest.mark.parametrize("digest", [None, 5, "", "0" * 63, "0" * 64, "G" * 64, "0" * 64 + "\n", ["0" * 64], "upper"])
 def test_the_digest_must_be_right(sample: Artifact, digest: Any) -> None:
     document = json.loads(to_json(sample))
     document["sha256"] = sample.sha256.upper() if digest == "upper" else digest

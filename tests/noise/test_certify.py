@@ -13,8 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optdp import (
-    CertificateError, NoiseMatrix, Population, SingleLTE, certify, epsilon_under, errors_by_input, posterior,
-    quotients, solve,
+    CertificateError,
+    NoiseMatrix,
+    Population,
+    SingleLTE,
+    certify,
+    epsilon_under,
+    errors_by_input,
+    posterior,
+    quotients,
+    solve,
 )  # fmt: skip
 from optdp.math.exact import geometric_ratio
 from tests.exact_checker import Checked

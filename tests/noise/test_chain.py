@@ -74,9 +74,7 @@ def check(lp: NoiseLP, draft: Draft, gap: float = 1e-6) -> float:
 def plain_optimum(lp: NoiseLP) -> float:
     plain = lp.to_program()
     rows, equal = plain.matrix.tocsr(), plain.lower == plain.upper
-    found = linprog(
-        plain.cost, rows[~equal], plain.upper[~equal], rows[equal], plain.upper[equal], method="highs"
-    )
+    found = linprog(plain.cost, rows[~equal], plain.upper[~equal], rows[equal], plain.upper[equal], method="highs")
     assert found.status == 0, found.message
     return float(found.fun) + lp.constant
 

@@ -22,9 +22,7 @@ CASES = {
     "two units": SingleLTE(Population.iid(4, ["0.5", "0.3", "0.2"]), "1", adjacency="unit"),
     "two units, all": SingleLTE(Population.iid(4, ["0.5", "0.3", "0.2"]), "1", adjacency="all"),
     "kinds": SingleLTE(Population.independent([["0.9", "0.1"]] * 3 + [["0.3", "0.7"]] * 3), "0.7"),
-    "priors": SingleLTE(
-        [Population.binomial(7, "0.3"), Population.binomial(7, "0.6")], "0.7", weights=["0.5", "0.5"]
-    ),
+    "priors": SingleLTE([Population.binomial(7, "0.3"), Population.binomial(7, "0.6")], "0.7", weights=["0.5", "0.5"]),
     "fallback": SingleLTE(Population.binomial(7, "0.4"), "0.5", "1.5"),
 }
 

@@ -14,8 +14,10 @@ from optdp import Population, ProblemError
 from optdp.math.exact import ball, precision, show, significant, to_fraction
 from optdp.math.pmf import BinomialPmf, ExactPmf
 
-laws = st.lists(st.integers(0, 9), min_size=2, max_size=4).filter(any).map(
-    lambda weights: [Fraction(weight, sum(weights)) for weight in weights]
+laws = (
+    st.lists(st.integers(0, 9), min_size=2, max_size=4)
+    .filter(any)
+    .map(lambda weights: [Fraction(weight, sum(weights)) for weight in weights])
 )
 
 
