@@ -67,10 +67,11 @@ class ExactPmf:
 
     def geometric_sum(self, edge: int, q: arb, upwards: bool) -> arb:
         total = arb(0)
-        inputs = range(self.last, edge, -1) if upwards else range(0, edge)
+        near = max(edge, -1) if upwards else min(edge, self.last + 1)
+        inputs = range(self.last, near, -1) if upwards else range(0, near)
         for x in inputs:  # Horner, from the far end towards the edge
             total = (total + arb(fmpz(self.weights[x]))) * q
-        return total / arb(fmpz(self.denominator))
+        return total * q ** abs(edge - near) / arb(fmpz(self.denominator))
 
     def power_mean(self, q: arb) -> arb:
         total = arb(0)

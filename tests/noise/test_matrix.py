@@ -55,7 +55,7 @@ def test_table_without_tail_is_exact_over_all_words() -> None:
     assert drawn == {0: 3, 2: 4, 3: 1}
 
 
-@given(st.fractions(min_value=Fraction(1, 50), max_value=Fraction(49, 50)), st.integers(0, 2**64 - 1))
+@given(st.fractions(min_value=Fraction(1, 50), max_value=Fraction(49, 50)), st.integers(1, 2**64 - 1))
 def test_geometric_draw_inverts_the_exact_law(q: Fraction, word: int) -> None:
     """`g` is the number of powers of q above U; checked with fractions, U being the word followed by zeros."""
     noise = ExactGeometric(q)
@@ -69,7 +69,7 @@ def test_geometric_draw_inverts_the_exact_law(q: Fraction, word: int) -> None:
 def test_geometric_draw_looks_closer_when_the_first_word_ties() -> None:
     q = Fraction(2, 3)
     noise = ExactGeometric(q)
-    for k in range(1, 130):
+    for k in range(1, 105):
         word = int(q**k * 2**64)
         more = int(q**k * 2**128) - (word << 64)
         for second, above in ((more + 1, False), (max(more - 1, 0), True)):

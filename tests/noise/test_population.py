@@ -92,7 +92,7 @@ def test_closed_form_of_the_binomial(n: int, p: str, shift: int) -> None:
         for a, b in zip(exact.balls(0, n + shift), closed.balls(0, n + shift), strict=True):
             assert a.overlaps(b)
             assert b == 0 or b.rel_accuracy_bits() > 200
-        for edge in (shift, n // 3, n // 2, n + shift):
+        for edge in (-7, -1, 0, shift, n // 3, n // 2, n + shift, n + shift + 1, n + shift + 9):
             for q in (arb(1), ball(Fraction(9, 10))):
                 for upwards in (True, False):
                     beyond = range(edge + 1, n + shift + 1) if upwards else range(edge)
