@@ -102,7 +102,7 @@ def test_secure_randomness_is_the_default(monkeypatch: pytest.MonkeyPatch) -> No
 
     def bits(width: int) -> int:
         asked.append(width)
-        return 0
+        return 1 << (width - 1)
 
     monkeypatch.setattr("optdp.noise.matrix.secrets.randbits", bits)
     SMALL.sample(0, 2)
