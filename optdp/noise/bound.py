@@ -134,3 +134,16 @@ def best_window(lp: NoiseLP, prices: Prices) -> Prices:
         if found > value:
             best, value = trial, found
     return best
+
+
+def estimate(lp: NoiseLP, z: Array, u: Array, run: slice = slice(None)) -> float:
+    """The bound that prices on a run of inputs give there, up to rounding: enough to compare prices."""
+    cost, x, gaps = lp.cost[run], lp.inputs[run], lp.gaps[:, run]
+    total = 0.0 if lp.cap is None else -float(z @ lp.cap[run])
+    block = max(1, 4_000_000 // len(x))
+    for start in range(0, len(x), block):
+        rows = slice(start, start + block)
+        distance = np.abs(x[rows, None] - x[None, :])
+        own = cost[rows, None] * distance**lp.power + z[rows, None] * distance
+        total += float((own + gaps[:, rows].T @ u).min(axis=1).sum())
+    return total

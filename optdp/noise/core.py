@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optdp.errors import ProblemError, SolverError
-from optdp.noise.bound import Prices
+from optdp.noise.bound import Prices, estimate
 from optdp.noise.draft import Draft
 from optdp.noise.lp import CELLS, NoiseLP
 
@@ -237,19 +237,7 @@ def _trusted(lp: NoiseLP, core: Core, z: Array, u: Array) -> Prices:
         full_z = np.zeros(len(x))
         full_z[core.inputs] = np.where(inputs, z, 0.0)
         full_u = np.array([np.interp(x, outputs + start, row[outputs]) for row in u])
-        found = _bound(lp, full_z, full_u)
+        found = estimate(lp, full_z, full_u)
         if found > value:
             best, value = Prices(full_z, full_u), found
     return best
-
-
-def _bound(lp: NoiseLP, z: Array, u: Array) -> float:
-    """The bound that the prices give, up to rounding: enough to compare them."""
-    total = 0.0 if lp.cap is None else -float(z @ lp.cap)
-    block = max(1, 4_000_000 // len(lp.inputs))
-    for start in range(0, len(lp.inputs), block):
-        rows = slice(start, start + block)
-        distance = np.abs(lp.inputs[rows, None] - lp.inputs[None, :])
-        own = lp.cost[rows, None] * distance**lp.power + z[rows, None] * distance
-        total += float((own + lp.gaps[:, rows].T @ u).min(axis=1).sum())
-    return total
