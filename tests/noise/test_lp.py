@@ -11,6 +11,7 @@ from optdp.math.exact import precision
 from optdp.noise.bound import lower_bound
 from optdp.noise.engines import backends, engine
 from optdp.noise.lp import NoiseLP, choose_shape, formulate
+from optdp.noise.pair_model import pair_model
 from optdp.noise.pairs import solve_pairs
 from optdp.solvers.compare import raw_epsilon, raw_objective
 from optdp.solvers.highs import solve_highs
@@ -128,3 +129,16 @@ def test_unknown_backends_are_told_the_known_ones() -> None:
     with pytest.raises(ProblemError, match=r"optdp\[solvers\]"):
         engine("cvxpy:NOBODY")
     assert {"highs", "highs-ipm", "cvxpy:CLARABEL", "cvxpy:SCS", "cvxpy:SCIPY"} <= set(backends())
+
+
+@pytest.mark.parametrize("name", ["binomial", "no tail", "squares"])
+def test_the_pair_form_written_out_has_the_plain_optimum(name: str) -> None:
+    lp = build(CASES[name])
+    model = pair_model(lp)
+    model.solve(solver="CLARABEL")
+    assert model.value == pytest.approx(solve_highs(lp.to_program()).objective, rel=1e-6)
+
+
+def test_the_pair_form_is_refused_where_it_does_not_apply() -> None:
+    with pytest.raises(ProblemError, match="pair form"):
+        pair_model(build(CASES["kinds"]))
