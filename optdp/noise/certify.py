@@ -111,13 +111,12 @@ def ordinary_epsilon(problem: SingleLTE, matrix: NoiseMatrix) -> Fraction | None
     worst = log_upper(1 / matrix.q) * reach if matrix.q is not None else Fraction(0)
     first, last = matrix.inputs
     low, high = max(first - reach, 0), min(last + reach, matrix.last)
-    masses = {x: matrix.inside_mass(x) for x in range(low, high + 1)}
     previous: list[tuple[int, dict[int, int] | None]] = []
     for x in range(low, high + 1):
         row = matrix.row(x)
         table = None if row is None else dict(row)
         for other, before in previous[-reach:]:
-            ratio = _row_ratio(matrix, (other, before), (x, table), masses)
+            ratio = _row_ratio(matrix, (other, before), (x, table))
             if ratio is None:
                 return None
             worst = max(worst, log_upper(ratio))
@@ -129,7 +128,6 @@ def _row_ratio(
     matrix: NoiseMatrix,
     one: tuple[int, dict[int, int] | None],
     other: tuple[int, dict[int, int] | None],
-    masses: dict[int, arb],
 ) -> Fraction | None:
     """An upper bound of the largest quotient of two rows in either direction; None if it is infinite."""
     (x, row), (y, second) = one, other
@@ -140,7 +138,7 @@ def _row_ratio(
             return None
         up = max(-((-weight << 128) // second[s]) for s, weight in row.items())
         down = max(-((-second[s] << 128) // weight) for s, weight in row.items())
-        quotient = masses[x] / masses[y]
+        quotient = matrix.inside_mass(x) / matrix.inside_mass(y)
         scale = arb(2) ** -128
         return max(upper_fraction(quotient * up * scale), upper_fraction(down * scale / quotient))
     low, high = matrix.outputs
@@ -169,12 +167,11 @@ def mixed_prior(problem: SingleLTE, first: int, last: int) -> list[arb]:
 
 def row_errors(matrix: NoiseMatrix, power: int = 1) -> list[arb]:
     """The mean of `|s - x|^power` for each input that has a row (A, Fig. 4), tails included."""
-    first = matrix.inputs[0]
+    shape = Shape.of(matrix)
     errors = []
-    for i, row in enumerate(matrix.rows):
-        x = first + i
+    for x, (row, mass) in enumerate(zip(matrix.rows, shape.masses, strict=True), start=matrix.inputs[0]):
         inside = sum(weight * abs(s - x) ** power for s, weight in row)
-        errors.append(matrix.inside_mass(x) * inside / matrix.denominator + tail_error(Shape.of(matrix), x, power))
+        errors.append(mass * inside / matrix.denominator + tail_error(shape, x, power))
     return errors
 
 
@@ -182,7 +179,7 @@ def tail_error(shape: Shape, x: int, power: int = 1) -> arb:
     """`sum over s outside the outputs of (1-q)/(1+q) q^|s-x| |s-x|^power`."""
     if shape.q is None:
         return arb(0)
-    q, (low, high) = ball(shape.q), shape.outputs
+    q, (low, high) = shape.blank.ratio, shape.outputs
     if low <= x <= high:
         return _series(q, x - low + 1, power) + _series(q, high - x + 1, power)
     near, far = (low - x, high - x + 1) if x < low else (x - high, x - low + 1)

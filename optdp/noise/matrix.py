@@ -45,6 +45,11 @@ class NoiseMatrix:
     last: int = 0
     """The largest input that exists; inputs are `0..last`."""
 
+    @cached_property
+    def ratio(self) -> arb:
+        """`q` as a ball (of the precision in force when it is first asked for)."""
+        return ball(self.q) if self.q is not None else arb(0)
+
     def row(self, x: int) -> Row | None:
         """The table row that serves input `x`; None if `x` gets plain geometric noise."""
         if not 0 <= x <= self.last:
@@ -62,7 +67,7 @@ class NoiseMatrix:
         """`c(x)`: the probability that geometric noise leaves `x` within `outputs` (1 without a tail)."""
         if self.q is None:
             return arb(1)
-        q, (low, high) = ball(self.q), self.outputs
+        q, (low, high) = self.ratio, self.outputs
         if low <= x <= high:
             return 1 - (q ** (high - x + 1) + q ** (x - low + 1)) / (1 + q)
         near, far = (low - x, high - x + 1) if x < low else (x - high, x - low + 1)
