@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from optdp.errors import ProblemError
+from optdp.errors import ProblemError, SolverError
 from optdp.noise.bound import Prices, best_window
 from optdp.noise.chain import solve_chain
 from optdp.noise.core import solve_core
@@ -28,7 +28,12 @@ Engine = Callable[[NoiseLP, Progress], Draft]
 def _highs(lp: NoiseLP, progress: Progress) -> Draft:
     if lp.chain is not None:
         return solve_chain(lp, progress)
-    return solve_pairs(lp, progress) if is_pair_form(lp.problem) else solve_core(lp, progress)
+    if is_pair_form(lp.problem):
+        try:
+            return solve_pairs(lp, progress)
+        except SolverError as error:
+            progress(f"{error} Now the core program.")
+    return solve_core(lp, progress)
 
 
 def _highs_ipm(lp: NoiseLP, progress: Progress) -> Draft:

@@ -258,9 +258,11 @@ def _generate(
         while True:
             highs.run()
             model = highs.getModelStatus()
-            if model != highspy.HighsModelStatus.kOptimal:
+            if model != highspy.HighsModelStatus.kOptimal:  # once more from scratch, by the dual simplex
                 highs.clearSolver()
+                highs.setOptionValue("simplex_strategy", 1)
                 highs.run()
+                highs.setOptionValue("simplex_strategy", 4)
                 model = highs.getModelStatus()
             if model != highspy.HighsModelStatus.kOptimal:
                 raise SolverError(f"HiGHS must end optimal. Found {highs.modelStatusToString(model)}.")
