@@ -15,7 +15,13 @@ from typing import Protocol
 
 from flint import arb, fmpz
 
+from optdp.errors import ProblemError
 from optdp.math.exact import ball, precision
+
+STEPS = 200_000
+"""The most terms of a closed form that are added one by one."""
+DENOMINATOR_BITS = 100_000
+"""The longest common denominator of a law that a user writes."""
 
 
 class Pmf(Protocol):
@@ -23,6 +29,10 @@ class Pmf(Protocol):
 
     @property
     def last(self) -> int: ...
+
+    @property
+    def mode(self) -> int:
+        """A likeliest value, or one next to it."""
 
     def balls(self, first: int, last: int) -> list[arb]:
         """Enclosures of the probabilities of `first..last`; zero outside `0..self.last`."""
@@ -43,12 +53,16 @@ class ExactPmf:
 
     @staticmethod
     def from_fractions(values: Sequence[Fraction]) -> ExactPmf:
-        denominator = lcm(*(value.denominator for value in values))
+        denominator = common_denominator(values)
         return ExactPmf(tuple(int(value * denominator) for value in values), denominator)
 
     @property
     def last(self) -> int:
         return len(self.weights) - 1
+
+    @property
+    def mode(self) -> int:
+        return max(range(len(self.weights)), key=self.weights.__getitem__)
 
     def fraction(self, x: int) -> Fraction:
         return Fraction(self.weights[x], self.denominator) if 0 <= x <= self.last else Fraction(0)
@@ -89,6 +103,10 @@ class BinomialPmf:
     shift: int
     last: int
 
+    @property
+    def mode(self) -> int:
+        return int(self.n * self.p) + self.shift
+
     def _at(self, k: int) -> arb:
         n, p = arb(self.n), ball(self.p)
         log_choose = (n + 1).lgamma() - arb(k + 1).lgamma() - arb(self.n - k + 1).lgamma()
@@ -117,11 +135,16 @@ class BinomialPmf:
         k = max(k, 0) if upwards else min(k, self.n)
         if not 0 <= k <= self.n:
             return arb(0)
-        total, odds = arb(0), ball(self._odds)
+        total, odds, steps = arb(0), ball(self._odds), 0
         term = self._at(k) * q ** abs(k + self.shift - edge)
         while 0 <= k <= self.n:
             total += term
             ratio = (q * odds * (self.n - k) / (k + 1)) if upwards else (q * k / (odds * (self.n - k + 1)))
+            steps += 1
+            if steps > STEPS:
+                raise ProblemError(
+                    f"A sum over {self.n:,} people must start near the likely values. Found {edge:,}, too far away."
+                )
             if ratio < 1 and term < total * arb(2) ** -400:
                 rest = term * ratio / (1 - ratio)
                 return total + rest * arb(0.5, 0.5)
@@ -134,6 +157,20 @@ class BinomialPmf:
         return q**self.shift * (1 - p + p * q) ** self.n
 
 
-def total_variation_sum(values: Sequence[Fraction]) -> Fraction:
+def common_denominator(values: Sequence[Fraction]) -> int:
+    """The least common denominator; refused if it is so long that exact arithmetic would take forever."""
+    denominator = 1
+    for value in values:
+        denominator = lcm(denominator, value.denominator)
+        if denominator.bit_length() > DENOMINATOR_BITS:
+            raise ProblemError(
+                f"Probabilities must have a common denominator of at most {DENOMINATOR_BITS:,} bits. "
+                "Found a longer one. Write decimals of one length."
+            )
+    return denominator
+
+
+def excess_over_one(values: Sequence[Fraction]) -> Fraction:
     """How far `values` are from summing to one (signed)."""
-    return sum(values, Fraction(0)) - 1
+    denominator = common_denominator(values)
+    return Fraction(sum(value.numerator * (denominator // value.denominator) for value in values), denominator) - 1

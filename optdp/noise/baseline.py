@@ -21,11 +21,12 @@ CLAMPED_LIMIT = 1200
 def geometric_mechanism(problem: SingleLTE) -> NoiseMatrix:
     """Geometric noise at `epsilon/D`; without a tail, clamped to `0..last` (which is post-processing).
 
-    With a tail this is exact: the table has the single entry `0 -> 0`, which is what geometric noise does there, and
+    With a tail this is exact: the table has a single entry `x -> x`, which is what geometric noise does there, and
     every other input gets plain noise. To be called within `precision()`.
     """
     if problem.tail == "geometric":
-        return NoiseMatrix((0, 0), (0, 0), 2, (((0, 2),),), problem.q, "geometric", problem.last)
+        x = problem.populations[0].total.mode
+        return NoiseMatrix((x, x), (x, x), 2, (((x, 2),),), problem.q, "geometric", problem.last)
     if problem.last > CLAMPED_LIMIT:
         raise ProblemError(
             f"Clamped geometric noise is a full table and is written for sums up to {CLAMPED_LIMIT}. "

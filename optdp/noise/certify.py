@@ -207,20 +207,18 @@ def _errors(problem: SingleLTE, matrix: NoiseMatrix) -> tuple[Fraction, Fraction
         error < cap or (matrix.outputs == (first + i, first + i) and matrix.q == problem.q)
         for i, error in enumerate(absolute)
     )
-    for edge, span, upwards in ((first, (0, first - 1), False), (last, (last + 1, matrix.last), True)):
-        if span[0] > span[1]:
-            continue
-        if matrix.outside == "geometric":
-            assert matrix.q is not None
-            q = ball(matrix.q)
-            missing = _mass_beyond(problem, edge, upwards)
-            mae += missing * 2 * _series(q, 1, 1)
-            mse += missing * 2 * _series(q, 1, 2)
-            worst = max(worst, upper_fraction(2 * _series(q, 1, 1)))
-            never_worse = never_worse and matrix.q == problem.q
-        else:
-            mae, mse, worst = _clamped_errors(problem, matrix, span, mae, mse, worst)
-            never_worse = never_worse and worst < problem.cap
+    whole = (first, last) == (0, matrix.last)
+    if matrix.outside == "geometric" and not whole:
+        q, missing = matrix.ratio, arb(1) - sum(prior, arb(0))
+        mae += missing * 2 * _series(q, 1, 1)
+        mse += missing * 2 * _series(q, 1, 2)
+        worst = max(worst, upper_fraction(2 * _series(q, 1, 1)))
+        never_worse = never_worse and matrix.q == problem.q
+    elif not whole:
+        for span in ((0, first - 1), (last + 1, matrix.last)):
+            if span[0] <= span[1]:
+                mae, mse, worst = _clamped_errors(problem, matrix, span, mae, mse, worst)
+        never_worse = never_worse and worst < problem.cap
     return upper_fraction(mae), upper_fraction(mse), worst, never_worse
 
 

@@ -21,10 +21,13 @@ from flint import fmpz_poly
 
 from optdp.errors import ProblemError
 from optdp.math.exact import Number, show, to_fraction
-from optdp.math.pmf import BinomialPmf, ExactPmf, Pmf, total_variation_sum
+from optdp.math.pmf import BinomialPmf, ExactPmf, Pmf, common_denominator, excess_over_one
 
 EXACT_LIMIT = 5000
 """Largest sum for which a binomial is held as integers; beyond it as a closed form."""
+
+EXACT_BYTES = 4e8
+"""The most memory that an exact distribution may take."""
 
 Distribution = tuple[Fraction, ...]
 
@@ -231,7 +234,7 @@ def _law(values: Sequence[Number], name: str, least: int = 2) -> Distribution:
         )
     if any(value < 0 for value in law):
         raise ProblemError(f"{name} must not be negative. Found {show(min(law))}.")
-    off = total_variation_sum(law)
+    off = excess_over_one(law)
     if off:
         raise ProblemError(
             f"{name} must sum to exactly 1. Found a sum that is off by {float(off):+.3g}. "
@@ -261,14 +264,15 @@ def _independent(
     listed = tuple(laws.items())
     reach = sum((len(law) - 1) * count for law, count in listed)
     last = reach if last is None else last
-    if len(listed) == 1 and len(listed[0][0]) == 2 and listed[0][1] > EXACT_LIMIT and 0 < listed[0][0][1] < 1:
+    bytes_needed = reach * sum(count * common_denominator(law).bit_length() for law, count in listed) / 8
+    binomial = len(listed) == 1 and len(listed[0][0]) == 2 and 0 < listed[0][0][1] < 1
+    if binomial and (listed[0][1] > EXACT_LIMIT or bytes_needed > 1e8):
         ((_, p), n) = listed[0]
         pair = tuple(BinomialPmf(n - 1, p, known + w, last) for w in (0, 1))
         return Population(last, (Person(n, pair),), BinomialPmf(n, p, known, last), spec, listed)
-    if reach > 200_000:
-        gigabytes = reach * sum(count for _, count in listed) * 8 / 8e9
+    if bytes_needed > EXACT_BYTES or reach > 200_000:
         raise ProblemError(
-            f"The exact distribution of sums up to {reach} would need about {gigabytes:.0f} GB. Use fewer people, "
+            f"The exact law of sums up to {reach:,} would need about {bytes_needed / 1e9:,.1f} GB. Use fewer people, "
             "coarser contributions, or a binomial population, which has a closed form."
         )
     exact = [(ExactPmf.from_fractions(law), count) for law, count in listed]
