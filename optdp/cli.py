@@ -168,6 +168,8 @@ def compare(
     from optdp.problem import load
     from optdp.solvers.compare import compare as race
 
+    if not timeout > 0:
+        raise ProblemError(f"--timeout must be larger than 0. Found {timeout}.")
     names = [name.strip() for name in backends.split(",") if name.strip()] or None
     rows = []
     with _progress(as_json) as progress:
@@ -262,10 +264,13 @@ def _print_json(value: dict[str, Any]) -> None:
 def _check_writable(path: Path) -> None:
     """Refuse before a long solve what could not be written after it."""
     folder = path.parent
-    if path.is_dir():
-        raise ProblemError(f"--out must be a file. Found the folder {path}.")
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise ProblemError(f"--out must lie in a folder that can be written. Found {folder}.")
+    try:
+        if path.is_dir():
+            raise ProblemError(f"--out must be a file. Found the folder {path}.")
+        if not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise ProblemError(f"--out must lie in a folder that can be written. Found {folder}.")
+    except OSError as error:
+        raise ProblemError(f"--out must be a name that can be written: {error.strerror}.") from None
 
 
 @contextmanager
@@ -284,7 +289,10 @@ def _ordinary(epsilon: str) -> str:
 
 
 def _decimal(text: str) -> str:
-    return "infinite" if text == "infinite" else f"{float(Fraction(text)):.12g}"
+    if text == "infinite":
+        return text
+    value = Fraction(text)
+    return f"{float(value):.12g}" if value < 10**9 else "more than 1e9"
 
 
 def _bound_words(tail: str) -> str:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from optdp.artifact.format import Artifact, write
-from optdp.errors import CertificateError, InfeasibleError
+from optdp.errors import CertificateError, InfeasibleError, OptdpError, SolverError
 from optdp.math.exact import decimal_down, decimal_up, precision, show
-from optdp.noise.baseline import geometric_mechanism
+from optdp.noise.baseline import CLAMPED_LIMIT, geometric_mechanism
 from optdp.noise.bound import Prices, lower_bound
 from optdp.noise.certify import EXPLANATION, Certificate, certify
 from optdp.noise.draft import Draft
@@ -176,39 +176,59 @@ def solve(problem: SingleLTE, backend: str = "highs", progress: Progress = lambd
 def _designed(
     problem: SingleLTE, backend: str, run: Callable[[NoiseLP, Progress], Draft], progress: Progress, begin: float
 ) -> Solution:
-    failure = ""
+    failure, status = "", "baseline"
     for margin in MARGINS:
         progress("formulating")
         lp = formulate(problem, margin)
-        draft = shift_weights(lp, progress) if problem.method == "shifting" else run(lp, progress)
+        try:
+            draft = shift_weights(lp, progress) if problem.method == "shifting" else run(lp, progress)
+        except SolverError as error:
+            if backend != "highs":
+                raise
+            failure = str(error)
+            break
         progress("repairing and certifying")
-        bound = None if draft.prices is None else lower_bound(lp, draft.prices)
+        prices, said, caution = draft.prices, draft.status, _caution(problem)
+        if prices is not None and problem.fallback_epsilon and problem.adjacency == "all" and problem.largest > 1:
+            # The chain of unit steps asks for more than pairs of inputs up to D apart do, so that its prices prove
+            # nothing here; those of the other constraints do.
+            prices, said = Prices(prices.z, prices.u), "feasible" if said == "optimal" else said
+            caution = 'the fallback is kept by unit steps, which is more than adjacency = "all" asks for'
+        bound = None if prices is None else lower_bound(lp, prices)
         try:
             matrix = repair(lp, draft)
             certificate = certify(problem, matrix)
             certificate.check(problem)
         except CertificateError as error:
             failure = str(error)
+            if draft.status == "interrupted":
+                status = "interrupted"
+                break
             continue
         value = certificate.mae if problem.objective == "mae" else certificate.mse
         if problem.tail == "geometric" and value > problem.baseline:
             failure = "geometric noise is at least as accurate as what the solver found"
+            if draft.status == "interrupted":
+                status = "interrupted"
+                break
             continue
         seconds = time.perf_counter() - begin
         used = "optdp" if problem.method == "shifting" or draft.engine == "chain" else backend
-        return Solution(
-            problem,
-            matrix,
-            certificate,
-            bound,
-            draft.status,
-            _caution(problem),
-            used,
-            draft.engine,
-            seconds,
-            draft.prices,
-        )
-    return _baseline(problem, begin, "baseline", f"geometric noise instead of the solver's answer: {failure}")
+        found = Solution(problem, matrix, certificate, bound, said, caution, used, draft.engine, seconds, prices)
+        return _not_worse_than_clamped(found, begin)
+    return _baseline(problem, begin, status, f"geometric noise instead of the solver's answer: {failure}")
+
+
+def _not_worse_than_clamped(found: Solution, begin: float) -> Solution:
+    """Without tails, where the optimum is not proved, keep clamped geometric noise if that is better."""
+    problem = found.problem
+    if problem.tail == "geometric" or problem.last > CLAMPED_LIMIT or (found.gap is not None and found.gap < 1e-2):
+        return found
+    try:
+        other = _baseline(problem, begin, found.status, "clamped geometric noise is better than what the solver found")
+    except OptdpError:
+        return found
+    return other if other.value < found.value else found
 
 
 def _caution(problem: SingleLTE) -> str:

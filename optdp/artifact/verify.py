@@ -54,7 +54,10 @@ def verify(path: str | Path) -> Verified:
     """Recompute everything that the artifact claims, and raise unless all of it holds."""
     begin = time.perf_counter()
     artifact, problem, matrix = open_artifact(path)
-    certificate = certify(problem, matrix)
+    try:
+        certificate = certify(problem, matrix)
+    except (ArithmeticError, ProblemError) as error:
+        raise ArtifactError(f"The table cannot be measured: {error}") from None
     certificate.check(problem)
     claim = artifact.claim
     _at_most("epsilon", certificate.epsilon, claim.get("epsilon"))

@@ -24,8 +24,8 @@ PRECISION = 256
 
 Number = int | float | str | Fraction | Decimal
 
-_DECIMAL = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,4})?")
-_RATIO = re.compile(r"[+-]?\d{1,400}/\d{1,400}")
+_DECIMAL = re.compile(r"[+-]?([0-9]{1,400}(\.[0-9]{0,400})?|\.[0-9]{1,400})([eE][+-]?[0-9]{1,4})?")
+_RATIO = re.compile(r"[+-]?[0-9]{1,400}/[0-9]{1,400}")
 
 
 def to_fraction(value: Number, name: str) -> Fraction:
@@ -42,6 +42,8 @@ def to_fraction(value: Number, name: str) -> Fraction:
         if abs(int(re.split("[eE]", text)[1]) if re.search("[eE]", text) else 0) > 1000:
             raise ProblemError(f"{name} must have an exponent between -1000 and 1000. Found {text[:40]!r}.")
         return Fraction(text)
+    if isinstance(value, int) and value.bit_length() > 4000:
+        raise ProblemError(f"{name} must be a number of a reasonable size. Found one of {value.bit_length()} bits.")
     if isinstance(value, float | Decimal) and not math.isfinite(value):
         raise ProblemError(f"{name} must be finite. Found {value}.")
     if isinstance(value, Decimal) and abs(value.adjusted()) > 1000:

@@ -203,6 +203,8 @@ def _errors(problem: SingleLTE, matrix: NoiseMatrix) -> tuple[Fraction, Fraction
     mse = sum((a * b for a, b in zip(prior, squared, strict=True)), arb(0))
     worst = max(upper_fraction(error) for error in absolute)
     cap = ball(problem.cap)
+    if problem.method == "geometric" or all(prior.size == 1 for prior in problem.populations):
+        cap *= 1 + arb(2) ** -30  # clamped geometric noise meets its own error but for the rounding of its table
     never_worse = all(
         error < cap or (matrix.outputs == (first + i, first + i) and matrix.q == problem.q)
         for i, error in enumerate(absolute)

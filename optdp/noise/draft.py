@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optdp.noise.bound import Prices
+from optdp.noise.lp import NoiseLP
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,11 @@ class Draft:
     prices: Prices | None
     status: str
     engine: str
+
+    def objective(self, lp: NoiseLP) -> float:
+        """What the draft costs as it stands, tails included."""
+        error = np.abs(lp.inputs[self.rows] - lp.inputs[self.cols]) ** lp.power
+        return float((lp.cost[self.rows] * error * self.values).sum()) + lp.constant
 
     @staticmethod
     def dense(table: npt.NDArray[np.float64], prices: Prices | None, status: str, engine: str) -> Draft:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from optdp.errors import ProblemError, SolverError
-from optdp.noise.bound import Prices, best_window
+from optdp.noise.bound import Prices, best_window, lower_bound
 from optdp.noise.chain import solve_chain
 from optdp.noise.core import solve_core
 from optdp.noise.draft import Draft
@@ -25,15 +25,28 @@ Progress = Callable[[str], None]
 Engine = Callable[[NoiseLP, Progress], Draft]
 
 
+CORE_INSTEAD = 600
+"""Up to so many inputs the core program is tried where the pair form has not proved its answer."""
+
+
 def _highs(lp: NoiseLP, progress: Progress) -> Draft:
     if lp.chain is not None:
         return solve_chain(lp, progress)
     if is_pair_form(lp.problem):
         try:
-            return solve_pairs(lp, progress)
+            draft = solve_pairs(lp, progress)
         except SolverError as error:
             progress(f"{error} Now the core program.")
+            return solve_core(lp, progress)
+        if draft.status == "interrupted" or _proved(lp, draft) or len(lp.inputs) > CORE_INSTEAD:
+            return draft
     return solve_core(lp, progress)
+
+
+def _proved(lp: NoiseLP, draft: Draft) -> bool:
+    """Whether the draft's own prices show that it is within a millionth of the optimum (or is as good as nothing)."""
+    value = draft.objective(lp)
+    return draft.prices is not None and abs(value - float(lower_bound(lp, draft.prices))) <= 1e-6 * value + 1e-15
 
 
 def _highs_ipm(lp: NoiseLP, progress: Progress) -> Draft:

@@ -92,14 +92,18 @@ class Pairs:
 
     @staticmethod
     def join(parts: list[Pairs]) -> Pairs:
+        if not parts:
+            none, nothing = np.zeros(0, np.int64), np.zeros(0)
+            return Pairs(none, none, nothing, nothing, nothing, none)
         return Pairs(*(np.concatenate([getattr(p, name) for p in parts]) for name in Pairs.__dataclass_fields__))
 
 
 def solve_pairs(lp: NoiseLP, progress: Callable[[str], None] = lambda _: None) -> Draft:
     """The optimal table as floats, with prices that prove it."""
-    scale = float(lp.cost[(lp.gaps > 0).any(axis=0)].sum())
+    troubled = (lp.gaps > 0).any(axis=0)
+    scale = float(lp.cost[troubled].sum()) or float(lp.importance[troubled].sum())
     size = len(lp.inputs)
-    if scale == 0:  # every input that can occur may be reported truthfully
+    if scale == 0:  # every input may be reported truthfully
         every = np.arange(size)
         return Draft(every, every, np.ones(size), Prices.none(lp), "optimal", "pairs")
     core = lp.core(min(1e-13, 1e-11 * scale))
@@ -273,6 +277,7 @@ def _generate(
             progress(f"{size} inputs, round {rounds}: {sum(len(p.i) for p in columns):,} pairs")
             if not add(_price(grid, y, z, PRICED, 1e-9)):
                 if not left.any() or dear[left].max() > 1e14:
+                    status = "incomplete" if left.any() else "optimal"
                     break
                 dear = np.where(left, dear * 100, dear)  # not dear enough
                 highs.changeColsCost(missing, np.arange(missing, dtype=np.int32), dear)

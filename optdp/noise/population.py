@@ -132,6 +132,8 @@ class Population:
         if not seen or min(seen) < 0:
             raise ProblemError("values must be whole numbers of at least 0, and at least one of them.")
         top = max(seen) if largest is None else _whole(largest, "largest")
+        if top > 10_000:
+            raise ProblemError(f"values must be at most 10,000. Found {top}. Use a coarser unit.")
         if max(seen) > top:
             raise ProblemError(f"values must be at most largest = {top}. Found {max(seen)}.")
         tally = Counter(seen)
@@ -146,10 +148,12 @@ class Population:
         """
         rest = ExactPmf.from_fractions(_law(others, "others", least=1))
         if isinstance(contributions, int):
-            if contributions < 1:
-                raise ProblemError(f"contributions must reach at least 1. Found {contributions}.")
+            if not 1 <= contributions <= 10_000:
+                raise ProblemError("contributions must reach at least 1 and at most 10,000. Found another number.")
             contributions = [Fraction(1, contributions + 1)] * (contributions + 1)
         law = _law(contributions, "contributions")
+        if len(law) * len(rest.weights) > 10**6:
+            raise ProblemError("others and contributions may have at most 1,000,000 combinations. Found more.")
         last = rest.last + len(law) - 1
         conditionals = tuple(rest.shifted(w, last) for w in range(len(law)))
         spec = {
@@ -215,7 +219,7 @@ def _people_count(n: int) -> int:
     if people < 1:
         raise ProblemError(f"n must be at least 1 person. Found {people}.")
     if people > 10**9:
-        raise ProblemError(f"n must be at most 1,000,000,000 people. Found {people}.")
+        raise ProblemError("n must be at most 1,000,000,000 people. Found more.")
     return people
 
 
@@ -264,7 +268,8 @@ def _independent(
     listed = tuple(laws.items())
     reach = sum((len(law) - 1) * count for law, count in listed)
     last = reach if last is None else last
-    bytes_needed = reach * sum(count * common_denominator(law).bit_length() for law, count in listed) / 8
+    bits = sum(count * common_denominator(law).bit_length() for law, count in listed)
+    bytes_needed = reach * (1 + len(listed)) * (bits / 8 + 40)
     binomial = len(listed) == 1 and len(listed[0][0]) == 2 and 0 < listed[0][0][1] < 1
     if binomial and (listed[0][1] > EXACT_LIMIT or bytes_needed > 1e8):
         ((_, p), n) = listed[0]

@@ -97,18 +97,12 @@ def run_one(problem: SingleLTE, backend: str) -> Row:
             backend,
             draft.status,
             seconds,
-            raw_objective(lp, draft),
+            draft.objective(lp),
             _shown(raw_epsilon(lp, draft)),
             float(certificate.mae),
             _shown(None if certificate.epsilon is None else float(certificate.epsilon)),
             None if bound is None else (value - bound) / value if value else 0.0,
         )
-
-
-def raw_objective(lp: NoiseLP, draft: Draft) -> float:
-    """The cost of a draft as it stands."""
-    error = abs(lp.inputs[draft.rows] - lp.inputs[draft.cols]) ** lp.power
-    return float((lp.cost[draft.rows] * error * draft.values).sum()) + lp.constant
 
 
 def raw_epsilon(lp: NoiseLP, draft: Draft) -> float | None:

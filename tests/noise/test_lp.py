@@ -13,7 +13,7 @@ from optdp.noise.engines import backends, engine
 from optdp.noise.lp import NoiseLP, choose_shape, formulate
 from optdp.noise.pair_model import pair_model
 from optdp.noise.pairs import solve_pairs
-from optdp.solvers.compare import raw_epsilon, raw_objective
+from optdp.solvers.compare import raw_epsilon
 from optdp.solvers.highs import solve_highs
 
 CASES = {
@@ -62,7 +62,7 @@ def test_every_engine_finds_the_optimum_and_a_bound(name: str, backend: str) -> 
     with precision():
         draft = engine(backend)(lp, lambda _: None)
         optimum = solve_highs(lp.to_program()).objective + lp.constant
-        assert raw_objective(lp, draft) == pytest.approx(optimum, rel=2e-6)
+        assert draft.objective(lp) == pytest.approx(optimum, rel=2e-6)
         if draft.prices is not None:
             bound = float(lower_bound(lp, draft.prices))
             assert bound <= optimum * (1 + 1e-9)
@@ -80,7 +80,7 @@ def test_reference_optima_of_the_pair_form(n: int, p: str, optimum: float) -> No
     lp = build(SingleLTE(Population.binomial(n, p), "0.3"))
     with precision():
         draft = solve_pairs(lp)
-        assert raw_objective(lp, draft) == pytest.approx(optimum, rel=2e-6)
+        assert draft.objective(lp) == pytest.approx(optimum, rel=2e-6)
         assert float(lower_bound(lp, draft.prices)) == pytest.approx(optimum, rel=2e-6)  # type: ignore[arg-type]
 
 
