@@ -193,3 +193,38 @@ def test_outside_error_needs_every_row(tmp_path: Path) -> None:
     write(cut, tmp_path / "cut.json")
     with pytest.raises(ArtifactError, match="Every input"):
         verify(tmp_path / "cut.json")
+
+
+def test_a_stricter_fallback_chain_proves_nothing_about_all_pairs() -> None:
+    """With D > 1 and all pairs the chain of unit steps is more than is asked: no bound may come from its prices."""
+    solution = solve(
+        SingleLTE(Population.iid(4, ["2/9", "1/9", "5/9", "1/9"]), "4", "8", adjacency="all", never_worse=False)
+    )
+    assert solution.status == "feasible"
+    assert solution.lower_bound is not None
+    assert float(solution.lower_bound) <= 0.026852  # the optimum of the problem as stated, by scipy
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "epsilon", "tail", "optimum"),
+    [
+        (9, "0.1", "0.7", "geometric", 2.46671),
+        (9, "0.95", "1", "geometric", 1.12666),
+        (5, "0.95", "1", "none", 0.25809),
+    ],
+)
+def test_squares_with_caps(n: int, p: str, epsilon: str, tail: str, optimum: float) -> None:
+    solution = solve(SingleLTE(Population.binomial(n, p), epsilon, objective="mse", tail=tail))  # type: ignore[arg-type]
+    assert solution.value == pytest.approx(optimum, abs=1e-5)
+    assert solution.gap is not None
+    assert solution.gap < 1e-6
+
+
+def test_a_flat_prior_with_no_pairs_on_a_coarse_grid() -> None:
+    assert solve(SingleLTE(Population.from_others(["1/700"] * 700), "0.3")).mae < 0.1
+
+
+def test_clamped_geometric_noise_is_not_worse_than_itself() -> None:
+    assert solve(
+        SingleLTE(Population.binomial(30, "0.5"), "4", tail="none", method="geometric")
+    ).certificate.never_worse

@@ -190,7 +190,8 @@ def _mend(lp: NoiseLP, rows: Rows, balm: Balm, denominator: int) -> Rows | None:
         return rows
     columns = lp.shape.outputs[1] - lp.shape.outputs[0] + 1
     reserve = 2 * sum(needs.values()) + 16 * balm.least * columns
-    for _ in range(60):
+    # A lone anchor whose own output is tight has nothing to give: what it gives is missed there. Then the next balm.
+    for _ in range(4 if len(balm.amounts) == 1 else 60):
         if reserve > denominator // 4:  # the need shrinks with the rest, so that less than the whole suffices
             reserve = reserve * denominator // (reserve + denominator)
         if reserve > balm.limit * denominator:
