@@ -38,7 +38,7 @@ def _highs(lp: NoiseLP, progress: Progress) -> Draft:
         except SolverError as error:
             progress(f"{error} Now the core program.")
             return solve_core(lp, progress)
-        if draft.status == "interrupted" or _proved(lp, draft) or len(lp.inputs) > CORE_INSTEAD:
+        if draft.status == "interrupted" or len(lp.inputs) > CORE_INSTEAD or _proved(lp, draft):
             return draft
     return solve_core(lp, progress)
 

@@ -13,9 +13,7 @@ geometric tails leave to the table (1 without tails). With `weight_i(x) = Pr[sum
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -25,7 +23,7 @@ from flint import arb
 
 from optdp.errors import ProblemError
 from optdp.math.exact import ball
-from optdp.math.pmf import BinomialPmf
+from optdp.math.pmf import BinomialPmf, ExactPmf
 from optdp.noise.certify import mixed_prior, tail_error
 from optdp.noise.laws import Laws, Shape
 from optdp.noise.matrix import Outside
@@ -232,7 +230,7 @@ def _likely(problem: SingleLTE) -> tuple[int, int]:
         mean, deviation = law.n * law.p + law.shift, math.sqrt(law.n * law.p * (1 - law.p))
         reach = math.ceil(14 * deviation) + 100
         return max(math.floor(mean) - reach, 0), min(math.ceil(mean) + reach, law.last)
-    chances: Sequence[Fraction | int] = law.weights  # type: ignore[attr-defined]
-    threshold = max(chances) // 10**45
-    likely = [x for x, chance in enumerate(chances) if chance > threshold]
+    assert isinstance(law, ExactPmf)
+    threshold = max(law.weights) // 10**45
+    likely = [x for x, chance in enumerate(law.weights) if chance > threshold]
     return likely[0], likely[-1]

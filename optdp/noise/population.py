@@ -170,25 +170,22 @@ class Population:
         `total` is the law of the sum itself. This is what is left after a release: see `optdp.posterior`.
         """
         whole = ExactPmf.from_fractions(_law(total, "total"))
-        persons = []
+        crowd = []
         for i, rows in enumerate(people):
             laws = [ExactPmf.from_fractions(_law(row, f"people[{i}][{w}]")) for w, row in enumerate(rows)]
             if len(laws) < 2 or any(law.last != whole.last for law in laws):
                 raise ProblemError(
                     f"people[{i}] must have a law of length {whole.last + 1} for each of at least two contributions."
                 )
-            persons.append(Person(0, tuple(laws)))
-        if not persons:
+            crowd.append(laws)
+        if not crowd:
             raise ProblemError("people must describe at least one person. Found none.")
         spec = {
             "kind": "conditionals",
-            "people": [
-                [[show(law.fraction(x)) for x in range(law.last + 1)] for law in person.conditionals]  # type: ignore[attr-defined]
-                for person in persons
-            ],
+            "people": [[[show(law.fraction(x)) for x in range(law.last + 1)] for law in laws] for laws in crowd],
             "total": [show(whole.fraction(x)) for x in range(whole.last + 1)],
         }
-        return Population(whole.last, tuple(persons), whole, spec)
+        return Population(whole.last, tuple(Person(0, tuple(laws)) for laws in crowd), whole, spec)
 
     def conservative(self, factor: Number) -> Population:
         """A more concentrated prior (A, section VI-E): only a share `factor` of each kind of people is uncertain.
