@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from optdp.artifact.plan import verify_plan as verify_plan
     from optdp.artifact.verify import verify as verify
     from optdp.errors import (
         ArtifactError as ArtifactError,
@@ -32,36 +33,44 @@ if TYPE_CHECKING:
     from optdp.errors import (
         SolverError as SolverError,
     )
+    from optdp.math.sgdl import SGDL as SGDL
     from optdp.noise.certify import Certificate as Certificate
     from optdp.noise.certify import certify as certify
-    from optdp.noise.certify import epsilon_under as epsilon_under
     from optdp.noise.learn import iterative_bayesian_update as iterative_bayesian_update
     from optdp.noise.matrix import NoiseMatrix as NoiseMatrix
     from optdp.noise.measure import errors_by_input as errors_by_input
     from optdp.noise.measure import posterior as posterior
     from optdp.noise.measure import quotients as quotients
+    from optdp.noise.multi import MultiLTE as MultiLTE
     from optdp.noise.population import Population as Population
+    from optdp.noise.shared_noise import SharedNoise as SharedNoise
     from optdp.noise.single import SingleLTE as SingleLTE
+    from optdp.plan import PlanSolution as PlanSolution
     from optdp.problem import load as load
     from optdp.solution import Solution as Solution
     from optdp.solution import solve as solve
     from optdp.solvers.compare import compare as compare
+    from optdp.worlds import epsilon_under as epsilon_under
 
 _HOMES = {
     "ArtifactError": "errors",
     "Certificate": "noise.certify",
     "CertificateError": "errors",
     "InfeasibleError": "errors",
+    "MultiLTE": "noise.multi",
     "NoiseMatrix": "noise.matrix",
     "OptdpError": "errors",
     "Population": "noise.population",
     "ProblemError": "errors",
+    "PlanSolution": "plan",
+    "SGDL": "math.sgdl",
+    "SharedNoise": "noise.shared_noise",
     "SingleLTE": "noise.single",
     "Solution": "solution",
     "SolverError": "errors",
     "certify": "noise.certify",
     "compare": "solvers.compare",
-    "epsilon_under": "noise.certify",
+    "epsilon_under": "worlds",
     "errors_by_input": "noise.measure",
     "iterative_bayesian_update": "noise.learn",
     "load": "problem",
@@ -69,6 +78,7 @@ _HOMES = {
     "quotients": "noise.measure",
     "solve": "solution",
     "verify": "artifact.verify",
+    "verify_plan": "artifact.plan",
 }
 """Where each public name lives; it is imported when first used, so that checking a file needs no solver."""
 

@@ -19,6 +19,8 @@ from rich.table import Table
 from optdp.errors import OptdpError, ProblemError
 
 if TYPE_CHECKING:
+    from optdp.noise.multi import MultiLTE
+    from optdp.plan import PlanSolution
     from optdp.solution import Solution
 
 app = typer.Typer(
@@ -55,35 +57,50 @@ def _options(
 @app.command()
 def solve(
     problem: ProblemPath,
-    save: Annotated[Path | None, typer.Option("--out", "-o", help="Write the artifact here (.json or .npz).")] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Write the artifact here (.json or .npz); for several entities a folder."),
+    ] = None,
     backend: Annotated[str, typer.Option(help="Who solves the program; `optdp kinds` lists the backends.")] = "highs",
     as_json: AsJson = False,
 ) -> None:
-    """Find the optimal noise matrix, prove its epsilon, and write the file to deploy."""
+    """Find the best mechanism, prove its epsilon, and write the files to deploy."""
+    from optdp.artifact.plan import check_target
+    from optdp.noise.multi import MultiLTE
     from optdp.problem import load
+    from optdp.solution import Solution
     from optdp.solution import solve as find
 
+    given = load(problem)
     if save is not None:
-        _check_writable(save)
+        (check_target if isinstance(given, MultiLTE) else _check_writable)(save)
     with _progress(as_json) as progress:
-        solution = find(load(problem), backend=backend, progress=progress)
+        solution = find(given, backend=backend, progress=progress)
     if save is not None:
         solution.save(save)
     if as_json:
         _print_json(solution.summary())
-    else:
+    elif isinstance(solution, Solution):
         _show_solution(solution, save)
+    else:
+        _show_plan(solution, save)
     if solution.status == "interrupted":
         raise typer.Exit(130)
 
 
 @app.command()
-def verify(artifact: ArtifactPath, as_json: AsJson = False) -> None:
-    """Recompute every claim of an artifact from the file alone; exit 1 if one does not hold."""
+def verify(
+    artifact: Annotated[Path, typer.Argument(help="An artifact, or the folder of a plan, that `solve --out` wrote.")],
+    as_json: AsJson = False,
+) -> None:
+    """Recompute every claim of an artifact or of a plan's folder from the files alone; exit 1 if one does not hold."""
     from optdp.artifact.verify import verify as check
     from optdp.math.exact import show
     from optdp.noise.certify import EXPLANATION
 
+    if artifact.is_dir():
+        _verify_plan(artifact, as_json)
+        return
     found = check(artifact)
     certificate, claim, problem = found.certificate, found.artifact.claim, found.problem
     figures = {
@@ -124,10 +141,14 @@ def sample(
     as_json: AsJson = False,
 ) -> None:
     """Draw releases of one input (A, Remark 8) with the operating system's secure randomness and integers only."""
+    from optdp.artifact.plan import is_party, open_party
     from optdp.artifact.verify import verify as check
 
-    found = check(artifact)
-    draws = found.matrix.sample(value, count, seed)
+    if is_party(artifact):
+        draws = open_party(artifact).table.sample(value, count, seed)
+        err.print("[yellow]one party's report: private only inside the secure sum of its plan; do not publish it[/]")
+    else:
+        draws = check(artifact).matrix.sample(value, count, seed)
     if seed is not None:
         err.print("[yellow]seeded draws can be predicted: they are not private[/]")
     if as_json:
@@ -136,6 +157,33 @@ def sample(
         print("\n".join(map(str, draws)))
     if count > 1:
         err.print("[dim]epsilon covers one release: publish only one of these draws for the same data[/]")
+
+
+@app.command()
+def aggregate(
+    plan: Annotated[Path, typer.Argument(help="The plan's folder; a party needs only its own file of it.")],
+    party: Annotated[int, typer.Option(help="Which party this is, from 0.", min=0)],
+    value: Annotated[int, typer.Option("--input", "-x", help="The true sum of this party's people.")],
+    parties: Annotated[str, typer.Option(help="host:port of every party in order, with commas between.")],
+    timeout: Annotated[float, typer.Option(help="Seconds that the others may take in all.")] = 60.0,
+    listen: Annotated[
+        str | None, typer.Option(help="The address to listen on if it is not loopback, such as 0.0.0.0.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw this party's report and run the secure sum with the other parties: only the aggregate is opened."""
+    from optdp.deploy import join
+
+    if listen is not None:
+        err.print(
+            "[yellow]connections are plain TCP: whoever reads all traffic of a party learns its report. "
+            "Use a VPN or tunnels.[/]"
+        )
+    found = join(plan, party, value, [item.strip() for item in parties.split(",")], timeout, listen)
+    if as_json:
+        _print_json({"party": party, "aggregate": found.total, "average": found.average, "plan": found.identity})
+    else:
+        print(found.total if found.divisor == 1 else f"{found.total}  (average {found.average:.6g})")
 
 
 @app.command()
@@ -165,6 +213,7 @@ def compare(
     """Give every backend the same program: time, objective, and the real epsilon before and after repair."""
     from dataclasses import asdict
 
+    from optdp.noise.single import SingleLTE
     from optdp.problem import load
     from optdp.solvers.compare import compare as race
 
@@ -173,7 +222,10 @@ def compare(
     names = [name.strip() for name in backends.split(",") if name.strip()] or None
     rows = []
     with _progress(as_json) as progress:
-        for row in race(load(problem), names, timeout):
+        given = load(problem)
+        if not isinstance(given, SingleLTE):
+            raise ProblemError('compare is for kind = "single-lte": a plan is found by many programs, not by one.')
+        for row in race(given, names, timeout):
             progress(f"{row.backend} done")
             rows.append(row)
     if as_json:
@@ -326,6 +378,82 @@ def _show_solution(solution: Solution, saved: Path | None) -> None:
         table.add_row("written", str(saved))
     out.print(table)
     _explain(figures["meaning"])
+
+
+def _show_plan(solution: PlanSolution, saved: Path | None) -> None:
+    figures, problem = solution.summary(), solution.problem
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    worst = max(solution.baseline_mae, solution.mae)
+    table.add_row("[bold]problem[/]", f"{len(problem.parties)} parties, {problem.honest} surely honest")
+    table.add_row("status", f"{solution.status}  ({problem.method}, {solution.seconds:.2f} s)")
+    certified = _decimal(figures["certified_epsilon"])
+    table.add_row("epsilon under the priors", f"{certified}  (wanted {figures['epsilon']})")
+    table.add_row("MAE of the aggregate", f"{solution.mae:10.6f}  [green]{_bar(solution.mae / worst)}[/]")
+    table.add_row("MAE, geometric", f"{solution.baseline_mae:10.6f}  [blue]{_bar(solution.baseline_mae / worst)}[/]")
+    if problem.objective == "mse":
+        table.add_row("MSE of the aggregate", f"{solution.mse:10.6f}")
+    if problem.divisor != 1:
+        table.add_row("MAE of the average", f"{figures['average_mae']:10.6g}")
+    if solution.lower_bound is not None:
+        table.add_row("no plan is below", f"{float(solution.lower_bound):10.6f}  (proved: one entity with all data)")
+    if solution.note:
+        table.add_row("note", solution.note)
+    if saved is not None:
+        table.add_row("written", f"{saved}/plan.json and {len(problem.parties)} party files")
+    out.print(table)
+    _show_parties(problem, figures["parties"])
+    _explain(figures["meaning"])
+
+
+def _show_parties(problem: MultiLTE, parties: list[dict[str, Any]]) -> None:
+    listed = Table("party", "people", "own MAE", "epsilon", "ordinary epsilon", box=None, padding=(0, 2))
+    for i, (population, figures) in enumerate(zip(problem.parties, parties, strict=True)):
+        epsilon, ordinary = _decimal(figures["certified_epsilon"]), _decimal(figures["ordinary_epsilon"])
+        listed.add_row(str(i), population.describe, f"{float(figures['mae']):.6f}", epsilon, ordinary)
+    out.print(listed)
+
+
+def _verify_plan(folder: Path, as_json: bool) -> None:
+    from optdp.artifact.plan import verify_plan
+    from optdp.math.exact import show
+    from optdp.plan import EXPLANATION
+
+    found = verify_plan(folder)
+    claim, certificate, problem = found.claim, found.certificate, found.problem
+    parties = [
+        {
+            "certified_epsilon": stated["epsilon"],
+            "ordinary_epsilon": stated["ordinary_epsilon"],
+            "mae": float(certificate.own_mae[i]),
+        }
+        for i, stated in enumerate(claim["parties"])
+    ]
+    figures = {
+        "folder": str(folder),
+        "status": "verified",
+        "epsilon": show(problem.epsilon),
+        "certified_epsilon": claim["epsilon"],
+        "mae": float(certificate.mae),
+        "baseline_mae": float(problem.baseline_mae),
+        "lower_bound": claim["lower_bound"] if found.bound_proved else None,
+        "lower_bound_proved": found.bound_proved,
+        "parties": parties,
+        "plan": found.identity,
+        "seconds": round(found.seconds, 3),
+    }
+    if as_json:
+        _print_json(figures | {"meaning": EXPLANATION})
+        return
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    table.add_row("[bold green]verified[/]", f"{folder}: plan.json and {len(parties)} party files")
+    table.add_row("epsilon under the priors", f"{_decimal(claim['epsilon'])}  (wanted {figures['epsilon']})")
+    table.add_row("MAE of the aggregate", f"{figures['mae']:.6f}  (geometric {figures['baseline_mae']:.6f})")
+    if found.bound_proved:
+        table.add_row("no plan is below", f"{float(Fraction(claim['lower_bound'])):.6f}  (proved again)")
+    out.print(table)
+    _show_parties(problem, parties)
+    print(f"  plan  {found.identity}")
+    _explain(EXPLANATION)
 
 
 def _bar(share: float) -> str:

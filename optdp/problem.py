@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, TypeAdapter, ValidationError
 
 from optdp.errors import ProblemError
+from optdp.noise.multi import MultiLTE
 from optdp.noise.population import Population
 from optdp.noise.single import SingleLTE
 
@@ -148,16 +149,103 @@ class SingleLTEFile(_Strict):
         )
 
 
+class _Unit(_Strict):
+    unit: StrictStr = Field("", description='What is counted, such as "e-mails"; the same for every party.')
+
+
+class BinomialParty(Binomial, _Unit):
+    pass
+
+
+class IidParty(Iid, _Unit):
+    pass
+
+
+class IndependentParty(Independent, _Unit):
+    pass
+
+
+class CountsParty(Counts, _Unit):
+    pass
+
+
+class OthersParty(Others, _Unit):
+    pass
+
+
+class ConditionalsParty(Conditionals, _Unit):
+    pass
+
+
+AnyParty = Annotated[
+    BinomialParty | IidParty | IndependentParty | CountsParty | OthersParty | ConditionalsParty,
+    Field(discriminator="kind"),
+]
+
+
+class World(_Strict):
+    """Another world in which the same privacy must hold: one population for each party."""
+
+    parties: list[AnyParty]
+
+
+class MultiLTEFile(_Strict):
+    """The best tables for several entities whose reports are added before anybody sees them."""
+
+    kind: Literal["multi-lte"]
+    epsilon: Exact
+    method: Literal["joint", "divisible", "geometric"] = "joint"
+    honest: StrictInt | None = None
+    objective: Literal["mae", "mse"] = "mae"
+    fallback_epsilon: Exact | None = None
+    f: list[StrictInt] | None = Field(None, description="Integer coefficients of a weighted sum, one for each party.")
+    divisor: Exact = Field(1, description="A public number that the aggregate is divided by.")
+    contraction: Literal["optimal", "scaled", "shifts", "none", "algorithm-5"] = "optimal"
+    parties: list[AnyParty]
+    also: list[World] = Field(default_factory=list)
+    title: StrictStr = ""
+    source: StrictStr = ""
+    notes: StrictStr = ""
+    expect: dict[str, Any] = Field(default_factory=dict)
+
+    def build(self) -> MultiLTE:
+        every = [self.parties, *(world.parties for world in self.also)]
+        units = sorted({party.unit for parties in every for party in parties})
+        if len(units) > 1:
+            listed = ", ".join(unit or "none" for unit in units)
+            raise ProblemError(
+                f"All parties must count in one unit, for their sums are added. Found the units {listed}. Convert "
+                "them, or use the coefficients f."
+            )
+        return MultiLTE(
+            parties=[party.build() for party in self.parties],
+            epsilon=self.epsilon,
+            honest=self.honest,
+            method=self.method,
+            objective=self.objective,
+            fallback_epsilon=self.fallback_epsilon,
+            f=self.f,
+            divisor=self.divisor,
+            also=[[party.build() for party in world.parties] for world in self.also],
+            contraction=self.contraction,
+        )
+
+
+Problem = SingleLTE | MultiLTE
+"""Every problem that optdp solves."""
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of problem: how its file is checked, and what it is for."""
 
-    model: type[SingleLTEFile]
+    model: type[SingleLTEFile] | type[MultiLTEFile]
     purpose: str
 
 
 KINDS: dict[str, Kind] = {
     "single-lte": Kind(SingleLTEFile, "the best certified noise matrix for one locally trusted entity"),
+    "multi-lte": Kind(MultiLTEFile, "the best certified plan for several entities of whom only the sum is seen"),
 }
 """Every kind of problem that optdp solves."""
 
@@ -166,13 +254,13 @@ KINDS: dict[str, Kind] = {
 class ProblemFile:
     """A problem together with what its file says about it."""
 
-    problem: SingleLTE
+    problem: Problem
     title: str
     source: str
     expect: Mapping[str, Any]
 
 
-def load(path: str | Path) -> SingleLTE:
+def load(path: str | Path) -> Problem:
     """The problem in a TOML file."""
     return load_file(path).problem
 
@@ -194,12 +282,12 @@ def load_file(path: str | Path) -> ProblemFile:
     return ProblemFile(file.build(), file.title, file.source, file.expect)
 
 
-def from_spec(data: Mapping[str, Any]) -> SingleLTE:
+def from_spec(data: Mapping[str, Any]) -> Problem:
     """The problem in a mapping, such as the one that an artifact carries."""
     return _validate(data).build()
 
 
-def _validate(data: Mapping[str, Any]) -> SingleLTEFile:
+def _validate(data: Mapping[str, Any]) -> SingleLTEFile | MultiLTEFile:
     kind = data.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise ProblemError(f"kind must be one of {', '.join(KINDS)}. Found {kind!r}.")

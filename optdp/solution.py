@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
+from optdp.artifact.claims import stored
 from optdp.artifact.format import Artifact, write
 from optdp.errors import CertificateError, InfeasibleError, OptdpError, SolverError
 from optdp.math.exact import decimal_down, decimal_up, precision, show
@@ -20,14 +21,16 @@ from optdp.noise.draft import Draft
 from optdp.noise.engines import engine
 from optdp.noise.lp import NoiseLP, formulate
 from optdp.noise.matrix import NoiseMatrix
+from optdp.noise.multi import MultiLTE
 from optdp.noise.repair import repair
 from optdp.noise.shifting import shift_weights
 from optdp.noise.single import SingleLTE
 
+if TYPE_CHECKING:
+    from optdp.plan import PlanSolution
+
 MARGINS = (1e-9, 1e-6, 1e-3)
 """How much tighter than condition (3) the program's caps are, in turn, until the repaired table keeps the caps."""
-STORED_PRICES = 200_000
-"""At most so many dual prices go into an artifact, where they prove the lower bound again."""
 
 Progress = Callable[[str], None]
 
@@ -129,9 +132,9 @@ class Solution:
         }
         if self.note:
             provenance["note"] = self.note
-        prices = self.prices
-        if prices is not None and prices.v is None and prices.z.size + prices.u.size <= STORED_PRICES:
-            provenance["prices"] = {"z": _numbers(prices.z), "u": [_numbers(row) for row in prices.u]}
+        prices = stored(self.prices)
+        if prices is not None:
+            provenance["prices"] = prices
         return Artifact(
             inputs=matrix.inputs,
             outputs=matrix.outputs,
@@ -149,15 +152,25 @@ class Solution:
         write(self.artifact(), Path(path))
 
 
-def _numbers(values: Any) -> str:
-    return " ".join(repr(float(value)) for value in values)
+@overload
+def solve(problem: SingleLTE, backend: str = ..., progress: Progress = ...) -> Solution: ...
 
 
-def solve(problem: SingleLTE, backend: str = "highs", progress: Progress = lambda _: None) -> Solution:
-    """The best certified mechanism for `problem`.
+@overload
+def solve(problem: MultiLTE, backend: str = ..., progress: Progress = ...) -> PlanSolution: ...
 
-    Interrupted (Ctrl-C), it returns the best certified mechanism so far, which may be the baseline; `status` says so.
+
+def solve(
+    problem: SingleLTE | MultiLTE, backend: str = "highs", progress: Progress = lambda _: None
+) -> Solution | PlanSolution:
+    """The best certified mechanism for `problem`, or the best certified plan if it has several entities.
+
+    Interrupted (Ctrl-C), it returns the best that is certified so far, which may be the baseline; `status` says so.
     """
+    if isinstance(problem, MultiLTE):
+        from optdp.plan import solve_plan
+
+        return solve_plan(problem, backend, progress)
     begin = time.perf_counter()
     run = engine(backend)
     alone = problem.method != "geometric" and all(prior.size == 1 for prior in problem.populations)

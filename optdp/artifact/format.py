@@ -14,19 +14,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
-from math import gcd
 from operator import index, lt
 from pathlib import Path
 from typing import Any, get_args
 
-from optdp.artifact import files, npz, strict_json
+from optdp.artifact import files, npz, strict_json, tails
 from optdp.artifact.strict_json import shown
+from optdp.artifact.tails import MAX_BITS, Share, refused, whole
 from optdp.errors import ArtifactError
 from optdp.noise.matrix import NoiseMatrix, Outside, Row
 
 FORMAT, VERSION = "optdp/noise-matrix", 1
-MAX_BITS = 4096
-"""The denominator is at most 2^MAX_BITS; numerator and denominator of `q` are at most that."""
 MAX_INDEX = 1 << 53
 """Inputs and outputs lie within plus or minus this, so that every language reads them as they are."""
 
@@ -34,7 +32,6 @@ HEAD = ("format", "version", "inputs", "outputs", "denominator", "outside", "tai
 KEYS = (*HEAD, "claim", "problem", "provenance")
 """The top-level keys in the order of a file; `sha256` and `weights` follow."""
 
-_DECIMAL = re.compile(r"[1-9][0-9]*")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _PAIRS = frozenset((list, tuple))
 
@@ -53,19 +50,22 @@ class Artifact:
     claim: dict[str, Any]
     provenance: dict[str, Any]
     sha256: str = ""
+    share: Share | None = None
 
     def __post_init__(self) -> None:
         if not self.sha256:
             try:  # numpy's integers are welcome here; those of a file are of one type already
                 rows = [[(index(s), index(weight)) for s, weight in row] for row in self.rows]
             except (TypeError, ValueError) as error:
-                raise _refused("rows must be pairs of integers", str(error), "Round before.") from None
+                raise refused("rows must be pairs of integers", str(error), "Round before.") from None
             checked = _checked({**_document(self), "weights": rows}, sealed=False)
             for name, value in vars(checked).items():
                 object.__setattr__(self, name, value)
 
     def matrix(self, last: int) -> NoiseMatrix:
         """The table ready to draw from; `last` is the largest input of the problem, which may have no row."""
+        if self.share is not None:
+            raise refused("The tail of a single entity's table must be geometric", "a share of it")
         return NoiseMatrix(self.inputs, self.outputs, self.denominator, self.rows, self.q, self.outside, last)
 
 
@@ -124,8 +124,7 @@ def _document(artifact: Artifact) -> dict[str, Any]:
         numbers += [artifact.q.numerator, artifact.q.denominator]
     if any(number.bit_length() > MAX_BITS + 1 for number in numbers):  # Python may refuse to print these
         rule = f"The denominator and q may have {MAX_BITS} bits"
-        raise _refused(rule, "more", "Use a smaller power of two.")
-    tail = None if artifact.q is None else {"law": "geometric", "q": [str(n) for n in numbers[1:]]}
+        raise refused(rule, "more", "Use a smaller power of two.")
     document: dict[str, Any] = strict_json.normal(
         {
             "format": FORMAT,
@@ -134,7 +133,7 @@ def _document(artifact: Artifact) -> dict[str, Any]:
             "outputs": [index(s) for s in artifact.outputs],
             "denominator": str(numbers[0]),
             "outside": artifact.outside,
-            "tail": tail,
+            "tail": tails.document(artifact.q, artifact.share),
             "claim": artifact.claim,
             "problem": artifact.problem,
             "provenance": artifact.provenance,
@@ -170,35 +169,35 @@ def _checked(document: Any, sealed: bool = True) -> Artifact:
     """The artifact of a document that keeps every rule; if `sealed`, the last is that its digest is right."""
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         found = document.get("format") if isinstance(document, dict) else document
-        raise _refused(f'format must be "{FORMAT}"', shown(found), "Give a file that optdp wrote.")
+        raise refused(f'format must be "{FORMAT}"', shown(found), "Give a file that optdp wrote.")
     version = document.get("version")
     if type(version) is not int or version != VERSION:
-        raise _refused(f"version must be {VERSION}", shown(version), "Use the optdp that wrote it.")
+        raise refused(f"version must be {VERSION}", shown(version), "Use the optdp that wrote it.")
     expected = {*KEYS, "weights", *(("sha256",) if sealed else ())}
     if document.keys() != expected:
         extra, lacking = document.keys() - expected, expected - document.keys()
         found = f"unknown {shown(sorted(extra))}" if extra else f"no {', '.join(sorted(lacking))}"
-        raise _refused("An artifact has its 12 keys and no other", found)
+        raise refused("An artifact has its 12 keys and no other", found)
     inputs, outputs = _range(document, "inputs"), _range(document, "outputs")
-    denominator = _whole(document["denominator"], "denominator")
+    denominator = whole(document["denominator"], "denominator")
     if denominator & (denominator - 1):
-        raise _refused("denominator must be a power of two", shown(document["denominator"]))
-    q, outside = _ratio(document["tail"]), document["outside"]
+        raise refused("denominator must be a power of two", shown(document["denominator"]))
+    (q, share), outside = tails.parse(document["tail"], _row), document["outside"]
     if outside not in get_args(Outside):
-        raise _refused(f"outside must be one of {', '.join(get_args(Outside))}", shown(outside))
+        raise refused(f"outside must be one of {', '.join(get_args(Outside))}", shown(outside))
     if outside == "geometric" and q is None:
-        raise _refused('outside = "geometric" needs a tail', "tail null")
+        raise refused('outside = "geometric" needs a tail', "tail null")
     for name in ("problem", "claim", "provenance"):
         if not isinstance(document[name], dict):
-            raise _refused(f"{name} must be a table", shown(document[name]))
+            raise refused(f"{name} must be a table", shown(document[name]))
     rows = _rows(document["weights"], inputs, outputs, denominator)
     digest = _digest(document, rows)
     if sealed:
         stated = document["sha256"]
         if not isinstance(stated, str) or not _DIGEST.fullmatch(stated):
-            raise _refused("sha256 must be 64 hexadecimal digits", shown(stated))
+            raise refused("sha256 must be 64 hexadecimal digits", shown(stated))
         if stated != digest:
-            raise _refused("sha256 must be the digest of the content", "another", "The file was changed or cut.")
+            raise refused("sha256 must be the digest of the content", "another", "The file was changed or cut.")
     return Artifact(
         inputs,
         outputs,
@@ -210,6 +209,7 @@ def _checked(document: Any, sealed: bool = True) -> Artifact:
         document["claim"],
         document["provenance"],
         digest,
+        share,
     )
 
 
@@ -221,40 +221,15 @@ def _range(document: Mapping[str, Any], name: str) -> tuple[int, int]:
         or not -MAX_INDEX <= pair[0] <= pair[1] <= MAX_INDEX
     ):
         rule = f"{name} must be [first, last], integers with -2^53 <= first <= last <= 2^53"
-        raise _refused(rule, shown(pair))
+        raise refused(rule, shown(pair))
     return pair[0], pair[1]
-
-
-def _whole(text: Any, name: str) -> int:
-    """A positive integer of at most 2^MAX_BITS from its decimal string, which must be the usual one."""
-    if not isinstance(text, str) or len(text) > strict_json.MAX_DIGITS or not _DECIMAL.fullmatch(text):
-        raise _refused(f"{name} must be a positive integer as a decimal string", shown(text))
-    value = int(text)
-    if value > 1 << MAX_BITS:
-        raise _refused(f"{name} may be 2^{MAX_BITS}", "more")
-    return value
-
-
-def _ratio(tail: Any) -> Fraction | None:
-    if tail is None:
-        return None
-    if not isinstance(tail, dict) or tail.keys() != {"law", "q"} or tail["law"] != "geometric":
-        rule = 'tail must be null or {"law": "geometric", "q": [numerator, denominator]}'
-        raise _refused(rule, shown(tail))
-    pair = tail["q"]
-    if not isinstance(pair, list) or len(pair) != 2:
-        raise _refused("q must be [numerator, denominator]", shown(pair))
-    top, bottom = _whole(pair[0], "q's numerator"), _whole(pair[1], "q's denominator")
-    if top >= bottom or gcd(top, bottom) > 1:
-        raise _refused("q must lie between 0 and 1, in lowest terms", shown(pair))
-    return Fraction(top, bottom)
 
 
 def _rows(weights: Any, inputs: tuple[int, int], outputs: tuple[int, int], denominator: int) -> tuple[Row, ...]:
     if type(weights) not in _PAIRS:
-        raise _refused("weights must be a list of rows", shown(weights))
+        raise refused("weights must be a list of rows", shown(weights))
     if len(weights) != inputs[1] - inputs[0] + 1:
-        raise _refused(
+        raise refused(
             f"weights must have a row for each of the inputs {inputs[0]}..{inputs[1]}", f"{len(weights)} rows"
         )
     return tuple(_row(row, inputs[0] + i, outputs, denominator) for i, row in enumerate(weights))
@@ -264,27 +239,23 @@ def _row(row: Any, x: int, outputs: tuple[int, int], denominator: int) -> Row:
     """One row of pairs. Every test runs over the whole row in C, which a loop over the entries would not."""
     where = f"The row of input {x} must"
     if type(row) not in _PAIRS or not _PAIRS.issuperset(map(type, row)) or set(map(len, row)) != {2}:
-        raise _refused(f"{where} be a list of one or more pairs [output, weight]", shown(row))
+        raise refused(f"{where} be a list of one or more pairs [output, weight]", shown(row))
     flat: Sequence[Any] = tuple(chain.from_iterable(row))
     if set(map(type, flat)) != {int}:
         odd = next(value for value in flat if type(value) is not int)
-        raise _refused(f"{where} hold integers only", shown(odd))
+        raise refused(f"{where} hold integers only", shown(odd))
     where_to, weights = flat[::2], flat[1::2]
     if not all(map(lt, where_to, where_to[1:])):
-        raise _refused(f"{where} list its outputs in increasing order, each once", "another order")
+        raise refused(f"{where} list its outputs in increasing order, each once", "another order")
     if where_to[0] < outputs[0] or where_to[-1] > outputs[1]:
-        raise _refused(f"{where} stay within the outputs {outputs[0]}..{outputs[1]}", "an output beyond")
+        raise refused(f"{where} stay within the outputs {outputs[0]}..{outputs[1]}", "an output beyond")
     if min(weights) <= 0:
-        raise _refused(f"{where} have positive weights", "a weight of 0 or less")
+        raise refused(f"{where} have positive weights", "a weight of 0 or less")
     total = sum(weights)
     if total != denominator:
-        raise _refused(f"{where} sum exactly to the denominator", "less" if total < denominator else "more")
+        raise refused(f"{where} sum exactly to the denominator", "less" if total < denominator else "more")
     return tuple(zip(where_to, weights, strict=True))
 
 
 def _is_npz(path: str | Path) -> bool:
     return str(path).lower().endswith(".npz")
-
-
-def _refused(rule: str, found: str, remedy: str = "Get the file as optdp wrote it.") -> ArtifactError:
-    return ArtifactError(f"{rule}. Found {found}. {remedy}")

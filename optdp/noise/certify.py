@@ -116,7 +116,7 @@ def ordinary_epsilon(problem: SingleLTE, matrix: NoiseMatrix) -> Fraction | None
         row = matrix.row(x)
         table = None if row is None else dict(row)
         for other, before in previous[-reach:]:
-            ratio = _row_ratio(matrix, (other, before), (x, table))
+            ratio = row_ratio(matrix, (other, before), (x, table))
             if ratio is None:
                 return None
             worst = max(worst, log_upper(ratio))
@@ -124,7 +124,7 @@ def ordinary_epsilon(problem: SingleLTE, matrix: NoiseMatrix) -> Fraction | None
     return worst * factor
 
 
-def _row_ratio(
+def row_ratio(
     matrix: NoiseMatrix,
     one: tuple[int, dict[int, int] | None],
     other: tuple[int, dict[int, int] | None],

@@ -125,7 +125,7 @@ class Laws:
             )
         weights, beyond = [], []
         for secret in secrets:
-            row_weights, outer = _restrict(secret.law, shape)
+            row_weights, outer = restrict(secret.law, shape)
             weights.append(row_weights)
             beyond.append(outer)
         factor = largest if problem.adjacency == "unit" else 1
@@ -203,7 +203,7 @@ def larger_quotient(one: arb, other: arb) -> arb:
     return 1 / ratio if ratio < 1 else ratio.union(1 / ratio)
 
 
-def _restrict(law: Pmf, shape: Shape) -> tuple[list[arb], tuple[arb, arb]]:
+def restrict(law: Pmf, shape: Shape) -> tuple[list[arb], tuple[arb, arb]]:
     """A secret's weights on the rows, and what lies beyond them."""
     first, last = shape.inputs
     weights = [value * mass for value, mass in zip(law.balls(first, last), shape.masses, strict=True)]

@@ -72,8 +72,8 @@ class SingleLTE:
         populations = (population,) if isinstance(population, Population) else tuple(population)
         if not populations:
             raise ProblemError("population must be one prior or a list of several. Found an empty list.")
-        wanted = _epsilon(epsilon, "epsilon")
-        fallback = None if fallback_epsilon is None else _epsilon(fallback_epsilon, "fallback_epsilon")
+        wanted = checked_epsilon(epsilon, "epsilon")
+        fallback = None if fallback_epsilon is None else checked_epsilon(fallback_epsilon, "fallback_epsilon")
         if fallback is not None and fallback <= wanted:
             raise ProblemError(
                 f"fallback_epsilon must be larger than epsilon = {show(wanted)}. Found {show(fallback)}. "
@@ -152,7 +152,7 @@ class SingleLTE:
         return spec
 
 
-def _epsilon(value: Number, name: str) -> Fraction:
+def checked_epsilon(value: Number, name: str) -> Fraction:
     epsilon = to_fraction(value, name)
     if not 0 < epsilon <= 100:
         raise ProblemError(f"{name} must be larger than 0 and at most 100. Found {show(epsilon)}.")

@@ -1,0 +1,78 @@
+"""Claims of a file against what is recomputed, and prices that prove a lower bound again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from optdp.errors import ArtifactError, CertificateError, ProblemError
+from optdp.math.exact import precision, to_fraction
+from optdp.noise.bound import Prices, lower_bound
+from optdp.noise.single import SingleLTE
+
+STORED_PRICES = 200_000
+"""At most so many dual prices go into a file, where they prove the lower bound again."""
+
+
+def at_most(name: str, found: Fraction | None, claimed: Any) -> None:
+    """A recomputed figure must not exceed the claimed one."""
+    if claimed == "infinite" and name == "ordinary_epsilon":
+        return
+    limit = number(claimed, name)
+    if found is None or found > limit:
+        shown = "infinite" if found is None else f"{float(found):.15g}"
+        raise CertificateError(f"The claim {name} <= {claimed[:40]} does not hold. Found {shown}.")
+
+
+def number(text: Any, name: str) -> Fraction:
+    """The number that a claim states."""
+    if not isinstance(text, str):
+        raise ArtifactError(f"The claim must state {name} as a decimal string. Found {text!r}.")
+    try:
+        return to_fraction(text, name)
+    except ProblemError as error:
+        raise ArtifactError(str(error)) from None
+
+
+def stored(prices: Prices | None) -> dict[str, Any] | None:
+    """Prices as a file has them; None if there are none, or too many."""
+    if prices is None or prices.v is not None or prices.z.size + prices.u.size > STORED_PRICES:
+        return None
+    return {"z": _numbers(prices.z), "u": [_numbers(row) for row in prices.u]}
+
+
+def prices_of(provenance: Mapping[str, Any]) -> Prices | None:
+    """The prices that a file carries."""
+    found = provenance.get("prices")
+    if found is None:
+        return None
+    try:
+        z = np.array(found["z"].split(), dtype=float)
+        u = np.array([row.split() for row in found["u"]], dtype=float)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ArtifactError("The stored prices must be numbers. The file was changed.") from None
+    if not (np.isfinite(z).all() and np.isfinite(u).all()):
+        raise ArtifactError("The stored prices must be finite. The file was changed.")
+    return Prices(z, u)
+
+
+def proved(problem: SingleLTE, claimed: Any, prices: Prices) -> bool:
+    """Prove a claimed lower bound again, and raise if the prices do not prove it."""
+    from optdp.noise.lp import formulate
+
+    limit = number(claimed, "lower_bound")
+    with precision():
+        lp = formulate(problem)
+        if prices.z.shape != lp.inputs.shape or prices.u.shape != lp.gaps[:, : len(prices.z)].shape:
+            raise ArtifactError("The stored prices must fit the problem. The file was changed.")
+        found = lower_bound(lp, prices)
+    if found < limit:
+        raise CertificateError(f"The claimed lower bound {claimed[:40]} is not proved. Found {float(found):.15g}.")
+    return True
+
+
+def _numbers(values: Any) -> str:
+    return " ".join(repr(float(value)) for value in values)

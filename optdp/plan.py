@@ -1,0 +1,263 @@
+"""solve for several entities: start, descend, round, certify; nothing leaves uncertified."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from optdp.errors import CertificateError, OptdpError, ProblemError, SolverError
+from optdp.math.exact import decimal_down, decimal_up, precision, show
+from optdp.noise.bound import Prices
+from optdp.noise.divisible import design, geometric
+from optdp.noise.joint import Draft, descend, rounded, starts
+from optdp.noise.joint_certify import certify_plan
+from optdp.noise.matrix import NoiseMatrix
+from optdp.noise.merged import merged
+from optdp.noise.multi import MultiLTE
+from optdp.noise.plan_certificate import PlanCertificate
+from optdp.noise.shared_noise import SharedNoise
+from optdp.noise.single import SingleLTE
+
+EXPLANATION = (
+    "epsilon bounds how far any aggregate moves the belief about one person of an observer whose knowledge of all "
+    "others is the stated priors; it does not hold against one who knows more, who sees a single report, nor for a "
+    "second release."
+)
+"""The one sentence that goes with every epsilon of a plan."""
+RESERVE = Fraction(996, 1000)
+"""The share of epsilon that the first plan spends, so that the programs have room."""
+BITS = (62, 128)
+"""Denominators of the tables, in turn, until the rounded plan is private."""
+
+Progress = Callable[[str], None]
+Table = NoiseMatrix | SharedNoise
+
+
+@dataclass(frozen=True)
+class PlanSolution:
+    """What came out: a table for each party, their joint certificate, and the numbers that a person asks for first."""
+
+    problem: MultiLTE
+    tables: tuple[Table, ...]
+    certificate: PlanCertificate
+    lower_bound: Fraction | None
+    """Proved: no plan does better, nor does one entity that holds all data. In units of the objective."""
+    status: str
+    """"local optimum", "designed alone", "baseline" or "interrupted"."""
+    note: str
+    backend: str
+    engine: str
+    seconds: float
+    prices: Prices | None = None
+
+    @property
+    def value(self) -> float:
+        """The objective: the MAE, or the MSE if that was minimised."""
+        return float(self.certificate.mae if self.problem.objective == "mae" else self.certificate.mse)
+
+    @property
+    def mae(self) -> float:
+        return float(self.certificate.mae)
+
+    @property
+    def mse(self) -> float:
+        return float(self.certificate.mse)
+
+    @property
+    def baseline_mae(self) -> float:
+        """The MAE of shared geometric noise at the same epsilon."""
+        return float(self.problem.baseline_mae)
+
+    @property
+    def gap(self) -> float | None:
+        """How far the objective is at most from that of the best plan, relative to the objective."""
+        if self.lower_bound is None:
+            return None
+        return max(0.0, 1 - float(self.lower_bound) / self.value) if self.value > 0 else 0.0
+
+    def summary(self) -> dict[str, Any]:
+        """The figures as `--json` prints them."""
+        certificate, problem = self.certificate, self.problem
+        parties = [
+            {
+                "certified_epsilon": _shown(certificate.epsilons[i], problem.epsilon),
+                "ordinary_epsilon": _shown(certificate.ordinary[i]),
+                "mae": float(certificate.own_mae[i]),
+                "baseline_mae": float(problem.share_mae),
+                "lower_bound": 0.0,
+            }
+            for i in range(len(self.tables))
+        ]
+        return {
+            "kind": problem.kind,
+            "method": problem.method,
+            "status": self.status,
+            "objective": problem.objective,
+            "honest": problem.honest,
+            "mae": self.mae,
+            "mse": self.mse,
+            "baseline_mae": self.baseline_mae,
+            "lower_bound": None if self.lower_bound is None else float(self.lower_bound),
+            "gap": self.gap,
+            "divisor": show(problem.divisor),
+            "average_mae": self.mae / float(problem.divisor),
+            "epsilon": show(problem.epsilon),
+            "certified_epsilon": _shown(certificate.epsilon, problem.epsilon),
+            "parties": parties,
+            "backend": self.backend,
+            "engine": self.engine,
+            "seconds": round(self.seconds, 4),
+            "note": self.note,
+            "meaning": EXPLANATION,
+        }
+
+    def claim(self) -> dict[str, Any]:
+        """What the plan's file states, as decimals rounded to the safe side."""
+        certificate, summary = self.certificate, self.summary()
+        return {
+            "epsilon": summary["certified_epsilon"],
+            "mae": decimal_up(certificate.mae),
+            "mse": decimal_up(certificate.mse),
+            "baseline_mae": decimal_up(self.problem.baseline_mae),
+            "lower_bound": None if self.lower_bound is None else decimal_down(self.lower_bound),
+            "parties": [
+                {
+                    "epsilon": party["certified_epsilon"],
+                    "ordinary_epsilon": party["ordinary_epsilon"],
+                    "mae": decimal_up(own),
+                }
+                for party, own in zip(summary["parties"], certificate.own_mae, strict=True)
+            ],
+            "meaning": EXPLANATION,
+            "explained": "docs/guarantee.md",
+        }
+
+    def save(self, folder: str | Path) -> None:
+        """Write the plan's folder, whole or not at all: `plan.json` and one artifact for each party."""
+        from optdp.artifact.plan import write_plan
+
+        write_plan(self, Path(folder))
+
+
+def _shown(found: Fraction | None, target: Fraction | None = None) -> str:
+    """Rounded up to 20 places, but not past a target that it was proved to keep."""
+    if found is None:
+        return "infinite"
+    text = decimal_up(found)
+    return show(target) if target is not None and found <= target < Fraction(text) else text
+
+
+def solve_plan(problem: MultiLTE, backend: str = "highs", progress: Progress = lambda _: None) -> PlanSolution:
+    """The best certified plan for `problem`.
+
+    Interrupted (Ctrl-C), it returns the best certified plan so far, which may be the baseline; `status` says so.
+    """
+    if backend != "highs":
+        raise ProblemError(f'A plan of several entities is solved by the backend "highs". Found {backend!r}.')
+    begin = time.perf_counter()
+    with precision():
+        bound, prices = _bound(problem, progress) if problem.method != "geometric" else (None, None)
+        if problem.method == "joint":
+            tables, certificate, status, note = _joint(problem, progress)
+            engine = "blocks"
+        elif problem.method == "divisible":
+            plan = design(problem, problem.contraction, progress)
+            tables, certificate, status, note = plan.parties, plan.certificate, "designed alone", ""
+            engine = "coupling"
+        else:
+            tables, certificate, status, note = *_baseline(problem), "baseline", ""
+            engine = "geometric"
+    seconds = time.perf_counter() - begin
+    return PlanSolution(problem, tables, certificate, bound, status, note, backend, engine, seconds, prices)
+
+
+def _baseline(problem: MultiLTE) -> tuple[tuple[Table, ...], PlanCertificate]:
+    plan = geometric(problem)
+    return plan.parties, plan.certificate
+
+
+def _bound(problem: MultiLTE, progress: Progress) -> tuple[Fraction | None, Prices | None]:
+    """What one entity with all data could do at best."""
+    from optdp.solution import solve
+
+    progress("a bound: one entity with everybody's data")
+    whole = merged(problem)
+    try:
+        found = None if whole is None else solve(whole)
+    except OptdpError:
+        return None, None
+    return (None, None) if found is None else (found.lower_bound, found.prices)
+
+
+def _joint(problem: MultiLTE, progress: Progress) -> tuple[tuple[Table, ...], PlanCertificate, str, str]:
+    best: Draft | None = None
+    latest: Draft | None = None
+    power = 1 if problem.objective == "mae" else 2
+    status = "local optimum"
+    try:
+        alone = _alone(problem, progress)
+        for start, paces, patience in starts(problem, alone):
+            best = best or start
+            for plan in descend(start, problem, paces, progress, patience):
+                latest = plan
+            best, latest = _better(best, latest, power), None
+    except KeyboardInterrupt:
+        status = "interrupted"
+        best = _better(best, latest, power)
+    reason = "interrupted before a plan was found"
+    if best is not None:
+        progress("rounding and certifying")
+        for bits in BITS:
+            tables = rounded(best, problem, bits)
+            certificate = certify_plan(problem, tables)
+            try:
+                certificate.check(problem)
+            except CertificateError as error:
+                reason = str(error)
+                continue
+            value = certificate.mae if power == 1 else certificate.mse
+            if problem.fallback_epsilon is not None or value <= (
+                problem.baseline_mae if power == 1 else problem.baseline_mse
+            ):
+                return tables, certificate, status, ""
+            reason = "geometric noise is at least as accurate as the plan that was found"
+            break
+    if problem.fallback_epsilon is not None:
+        raise SolverError(f"No plan that keeps the fallback could be certified: {reason}")
+    found, certificate = _baseline(problem)
+    state = "interrupted" if status == "interrupted" else "baseline"
+    return found, certificate, state, f"shared geometric noise instead of a joint plan: {reason}"
+
+
+def _better(one: Draft | None, other: Draft | None, power: int) -> Draft | None:
+    if one is None or other is None:
+        return one or other
+    return one if one.error(power) <= other.error(power) else other
+
+
+def _alone(problem: MultiLTE, progress: Progress) -> list[NoiseMatrix]:
+    """For each party a table that is private whatever the others do."""
+    from optdp.solution import solve
+
+    found: dict[Any, NoiseMatrix] = {}
+    tables = []
+    for i in range(len(problem.parties)):
+        populations = tuple(world[i] for world in problem.worlds)
+        step = problem.step_epsilon(i)
+        key = (populations, step)
+        if key not in found:
+            progress(f"party {i}: a first table that is private alone")
+            single = SingleLTE(
+                populations,
+                step * populations[0].largest * RESERVE,
+                fallback_epsilon=None if problem.fallback_epsilon is None else problem.fallback_epsilon * RESERVE,
+                tail="none",
+                never_worse=False,
+            )
+            found[key] = solve(single).mechanism
+        tables.append(found[key])
+    return tables
