@@ -30,6 +30,8 @@ EXPLANATION = (
 """The one sentence that goes with every epsilon of a plan."""
 RESERVE = Fraction(996, 1000)
 """The share of epsilon that the first plan spends, so that the programs have room."""
+MORE_TRIES, DESCENT = 20.0, 540.0
+"""Seconds after which no further start is tried, and after which a descent ends with what it has."""
 BITS = (62, 128)
 """Denominators of the tables, in turn, until the rounded plan is private."""
 
@@ -198,11 +200,14 @@ def _joint(problem: MultiLTE, progress: Progress) -> tuple[tuple[Table, ...], Pl
     latest: Draft | None = None
     power = 1 if problem.objective == "mae" else 2
     status = "local optimum"
+    begin = time.perf_counter()
     try:
         alone = _alone(problem, progress)
         for start, paces, patience in starts(problem, alone):
+            if best is not None and time.perf_counter() - begin > MORE_TRIES:
+                break
             best = best or start
-            for plan in descend(start, problem, paces, progress, patience):
+            for plan in descend(start, problem, paces, progress, patience, begin + DESCENT):
                 latest = plan
             best, latest = _better(best, latest, power), None
     except KeyboardInterrupt:

@@ -33,6 +33,8 @@ SMALLEST = 1e-12
 TOLERANCE = 1e-9
 ROUNDS = 200
 """How often rows and entries are added before a step is given up."""
+SECONDS = (15.0, 1e-3)
+"""A block is given up after so many seconds, and so many more for each entry."""
 AT_ONCE = 40
 """The most rows that one direction of a view adds in one round, evenly spread over the violated ones."""
 
@@ -117,10 +119,12 @@ class _Relative:
         options: dict[str, bool | int | float | str] = {
             "output_flag": False,
             "threads": 1,
-            "simplex_strategy": 4,  # primal: after a change the dual one starts nearly anew
+            # Primal where entries are added, for the dual one would start nearly anew; dual if only rows are.
+            "simplex_strategy": 4 if block.chain is None else 1,
             "small_matrix_value": SMALLEST,
             "primal_feasibility_tolerance": TOLERANCE,
             "dual_feasibility_tolerance": TOLERANCE,
+            "time_limit": SECONDS[0] + SECONDS[1] * table.size,
         }
         for name, option in options.items():
             self.highs.setOptionValue(name, option)
@@ -197,12 +201,16 @@ class _Relative:
             grow = np.exp(-self.block.chain * (1 - self.slack))
             base = self.inputs + laws * self.outputs
             half = (self.inputs - 1) * self.outputs
-            # Row (x, s) of the first half: grow r(x+1, s) <= r(x, s); of the second: grow r(x, s) <= r(x+1, s).
+            # Row (x, s) of the first half: grow r(x+1, s) <= r(x, s); of the second: grow r(x, s) <= r(x+1, s). Each
+            # is divided by the larger of the two scales.
+            before = np.where(x > 0, size / np.maximum(size, self.scale[np.maximum(x - 1, 0), s]), 0.0)
+            after = np.minimum(x + 1, self.inputs - 1)
+            behind = np.where(x < after, size / np.maximum(size, self.scale[after, s]), 0.0)
             for start, above, below in ((base, grow, -1.0), (base + half, -1.0, grow)):
                 rows += [start + (x - 1) * self.outputs + s, start + x * self.outputs + s]
-                values += [np.where(x > 0, above * size, 0.0), np.where(x < self.inputs - 1, below * size, 0.0)]
+                values += [above * before, below * behind]
         row, value = np.array(rows).T, np.array(values).T
-        kept = np.abs(value) > (0.0 if self.block.chain is not None else SMALLEST)
+        kept = np.abs(value) > SMALLEST
         starts = np.concatenate([[0], np.cumsum(kept.sum(axis=1))[:-1]])
         self.highs.addCols(
             len(fresh),

@@ -7,6 +7,8 @@ outputs may leave the range of the inputs, and how boldly a party moves while th
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
@@ -32,7 +34,8 @@ TRIES: tuple[tuple[float, tuple[float, ...]], ...] = (
     (2.0, (0.5, 0.5, *(1.0,) * 6)),
 )
 """How far outputs leave the range of the inputs, times epsilon for a unit, and the pace of each sweep."""
-WIDEST = 200
+WIDEST = 5.0
+"""Outputs leave the range of the inputs by at most so many standard deviations of the whole sum."""
 LARGE = 40_000
 """With more entries in all tables only the first try is made, and less patiently."""
 CELLS = 3_000_000
@@ -118,9 +121,16 @@ def _fresh(seen: set[bytes], *parts: Array | bytes) -> bool:
 
 
 def descend(
-    start: Draft, problem: MultiLTE, paces: Sequence[float], progress: Callable[[str], None], patience: float = 1e-6
+    start: Draft,
+    problem: MultiLTE,
+    paces: Sequence[float],
+    progress: Callable[[str], None],
+    patience: float = 1e-6,
+    deadline: float = math.inf,
 ) -> Iterator[Draft]:
     """Sweep over the parties with each pace in turn; yield every plan that is better than the one before.
+
+    No block is begun after `deadline` (`time.perf_counter()`).
 
     Large parties come first: the last to move carries most of the noise, and a small table does that as well.
     """
@@ -131,6 +141,8 @@ def descend(
     for sweep, pace in enumerate(paces):
         before = best
         for i in order:
+            if time.perf_counter() > deadline:
+                return
             progress(f"sweep {sweep + 1}, party {i}: {problem.objective} {best:.6g}")
             block = plan.block(i, power)
             allowed = 1 - EASE * slack
@@ -151,10 +163,15 @@ def descend(
 
 def starts(problem: MultiLTE, alone: Sequence[NoiseMatrix]) -> Iterator[tuple[Draft, tuple[float, ...], float]]:
     """Where to descend from, with which paces and patience; `alone` are tables that are private alone."""
-    unit = min(float(problem.step_epsilon(i)) / abs(factor) for i, factor in enumerate(problem.f))
+    unit = float(problem.epsilon) / problem.sensitivity
+    spread = 1 + WIDEST * _deviation(parties_of(problem, [0] * len(problem.parties)))
+    margins: set[int] = set()
     for reach, paces in TRIES:
-        margin = max(2, round(reach / unit))
-        parties = parties_of(problem, [min(margin, WIDEST)] * len(problem.parties))
+        margin = max(2, round(min(reach / unit, spread)))
+        if margin in margins and paces[0] == 1:
+            continue
+        margins.add(margin)
+        parties = parties_of(problem, [margin] * len(problem.parties))
         cells = sum(len(party.targets) * len(party.reports) for party in parties)
         if cells > CELLS:
             raise ProblemError(
@@ -169,6 +186,15 @@ def starts(problem: MultiLTE, alone: Sequence[NoiseMatrix]) -> Iterator[tuple[Dr
         yield Draft(tuple(parties), tuple(tables), problem.honest), paces, 1e-3 if large else 1e-6
         if large:
             return
+
+
+def _deviation(parties: Sequence[Party]) -> float:
+    """The standard deviation of the weighted sum of all."""
+    total = 0.0
+    for party in parties:
+        mean = party.priors[0] @ party.targets
+        total += float(party.priors[0] @ (party.targets - mean) ** 2)
+    return math.sqrt(total)
 
 
 def rounded(draft: Draft, problem: MultiLTE, bits: int) -> tuple[NoiseMatrix, ...]:

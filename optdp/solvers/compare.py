@@ -127,9 +127,10 @@ def _shown(epsilon: float | None) -> str:
 def _worker(request: Mapping[str, Any]) -> Row:
     from optdp.problem import from_spec
 
-    backend = str(request["backend"])
+    backend, problem = str(request["backend"]), from_spec(request["problem"])
+    assert isinstance(problem, SingleLTE)
     try:
-        return run_one(from_spec(request["problem"]), backend)
+        return run_one(problem, backend)
     except OptdpError as error:
         return Row(backend, "failed", note=str(error))
 

@@ -28,6 +28,7 @@ from optdp.noise.draft import Draft
 from optdp.noise.lp import formulate
 from optdp.solvers.compare import raw_epsilon
 from optdp.solvers.cvxpy import cvxpy_solvers, solve_cvxpy
+from tests.bench.plans import plans
 from tests.random_problems import problem as random_problem
 
 console = Console(width=150)
@@ -187,7 +188,13 @@ def deploy(quick: bool) -> None:
     console.print(table)
 
 
-BENCHMARKS: dict[str, Callable[[bool], None]] = {"speed": speed, "scale": scale, "random": random, "deploy": deploy}
+BENCHMARKS: dict[str, Callable[[bool], None]] = {
+    "speed": speed,
+    "scale": scale,
+    "random": random,
+    "deploy": deploy,
+    "plans": plans,
+}
 
 
 def main() -> None:

@@ -1,0 +1,90 @@
+"""Plans of several entities against the design they are to beat: block programs on a plain model, from shared noise.
+
+The peer is the recipe of a joint plan in its plainest form: tables with outputs `-T..n+T`, a start from geometric
+shares of a smaller epsilon (.9 and .1 of the noise for two parties, which ends lower than equal ones), one sweep after
+another in CVXPY and HiGHS. Its answer is measured as it stands, without repair.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import warnings
+from fractions import Fraction
+
+import cvxpy as cp
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from optdp import SGDL, MultiLTE, Population, solve
+from optdp.noise.block_model import to_cvxpy
+from optdp.noise.joint import Draft
+from optdp.noise.parties import parties_of
+
+CASES: list[tuple[int, int, str, str, int]] = [
+    (2, 25, "0.5", "0.5", 14),
+    (2, 12, "0.5", "0.5", 14),
+    (3, 20, "0.5", "0.5", 14),
+    (2, 50, "0.1", "0.3", 30),
+    (5, 10, "0.5", "0.5", 14),
+]
+"""Parties, people in each, p, epsilon, and how far the peer's outputs leave the inputs."""
+
+
+def peer(problem: MultiLTE, margin: int, sweeps: int) -> tuple[float, float, float]:
+    """Seconds, the error, and the real epsilon (in floating point) of the plain recipe."""
+    begin = time.perf_counter()
+    count = len(problem.parties)
+    shares = [Fraction(9, 10), Fraction(1, 10)] if count == 2 else [Fraction(1, count)] * count
+    q = Fraction(float(np.exp(-0.7 * float(problem.epsilon)))).limit_denominator(10**9)
+    parties = parties_of(problem, [margin] * count)
+    tables = []
+    for party, share in zip(parties, shares, strict=True):
+        gaps = np.subtract.outer(party.reports, party.targets).T.astype(int)
+        noise = SGDL(share, q)
+        table = np.asarray(noise.pmf(gaps), dtype=float)
+        table[:, 0] = noise.cdf(gaps[:, 0])
+        table[:, -1] = noise.sf(gaps[:, -1] - 1)
+        tables.append(table / table.sum(axis=1, keepdims=True))
+    plan = Draft(tuple(parties), tuple(tables), problem.honest)
+    for _ in range(sweeps):
+        for i in range(count):
+            model, r = to_cvxpy(plan.block(i, 1))
+            with warnings.catch_warnings(), contextlib.suppress(cp.error.SolverError):
+                warnings.simplefilter("ignore")
+                model.solve(solver="HIGHS")
+            if r.value is not None:
+                table = np.maximum(r.value, 0)
+                plan = plan.replaced(i, table / table.sum(axis=1, keepdims=True))
+    seconds = time.perf_counter() - begin
+    excess = max(plan.block(i, 1).excess(plan.tables[i]) for i in range(count))
+    return seconds, plan.error(), excess * float(problem.epsilon)
+
+
+def plans(quick: bool) -> None:
+    """MAE and time of joint plans, with the proved bound, against the plain recipe."""
+    table = Table(
+        "m", "people", "p", "eps", "geometric", "optdp", "seconds", "eps proved", "bound", "peer", "seconds", "eps", "x"
+    )
+    for count, people, p, epsilon, margin in CASES[:2] if quick else CASES:
+        problem = MultiLTE([Population.binomial(people, p)] * count, epsilon)
+        found = solve(problem)
+        seconds, error, real = peer(problem, margin, 1 if quick else 2)
+        assert found.certificate.epsilon is not None
+        table.add_row(
+            str(count),
+            str(people),
+            p,
+            epsilon,
+            f"{found.baseline_mae:.4f}",
+            f"{found.mae:.4f}",
+            f"{found.seconds:.1f}",
+            f"{float(found.certificate.epsilon):.8f}",
+            f"{float(found.lower_bound or 0):.4f}",
+            f"{error:.4f}",
+            f"{seconds:.1f}",
+            f"{real:.4g}",
+            f"{seconds / found.seconds:.0f}",
+        )
+    Console(width=150).print(table)
