@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from optdp.noise.single import SingleLTE as SingleLTE
     from optdp.plan import PlanSolution as PlanSolution
     from optdp.problem import load as load
+    from optdp.reports import caution as caution
+    from optdp.reports import errors_by_total as errors_by_total
     from optdp.solution import Solution as Solution
     from optdp.solution import solve as solve
     from optdp.solvers.compare import compare as compare
@@ -68,10 +70,12 @@ _HOMES = {
     "SingleLTE": "noise.single",
     "Solution": "solution",
     "SolverError": "errors",
+    "caution": "reports",
     "certify": "noise.certify",
     "compare": "solvers.compare",
     "epsilon_under": "worlds",
     "errors_by_input": "noise.measure",
+    "errors_by_total": "reports",
     "iterative_bayesian_update": "noise.learn",
     "load": "problem",
     "posterior": "noise.measure",

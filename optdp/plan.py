@@ -37,6 +37,8 @@ BITS = (62, 128)
 
 Progress = Callable[[str], None]
 Table = NoiseMatrix | SharedNoise
+Found = tuple[tuple[Table, ...], PlanCertificate, str, str]
+"""Tables, their certificate, the status and a note."""
 
 
 @dataclass(frozen=True)
@@ -162,24 +164,29 @@ def solve_plan(problem: MultiLTE, backend: str = "highs", progress: Progress = l
         raise ProblemError(f'A plan of several entities is solved by the backend "highs". Found {backend!r}.')
     begin = time.perf_counter()
     with precision():
-        bound, prices = _bound(problem, progress) if problem.method != "geometric" else (None, None)
-        if problem.method == "joint":
-            tables, certificate, status, note = _joint(problem, progress)
-            engine = "blocks"
-        elif problem.method == "divisible":
-            plan = design(problem, problem.contraction, progress)
-            tables, certificate, status, note = plan.parties, plan.certificate, "designed alone", ""
-            engine = "coupling"
-        else:
-            tables, certificate, status, note = *_baseline(problem), "baseline", ""
-            engine = "geometric"
+        tables, certificate, status, note = METHODS[problem.method](problem, progress)
+        engine = "blocks" if isinstance(tables[0], NoiseMatrix) else "shares"
+        bound, prices = None, None
+        if status not in ("baseline", "interrupted"):
+            try:
+                bound, prices = _bound(problem, progress)
+            except KeyboardInterrupt:
+                note = "the bound was interrupted"
     seconds = time.perf_counter() - begin
     return PlanSolution(problem, tables, certificate, bound, status, note, backend, engine, seconds, prices)
 
 
-def _baseline(problem: MultiLTE) -> tuple[tuple[Table, ...], PlanCertificate]:
+def _baseline(problem: MultiLTE, status: str = "baseline", note: str = "") -> Found:
     plan = geometric(problem)
-    return plan.parties, plan.certificate
+    return plan.parties, plan.certificate, status, note
+
+
+def _divisible(problem: MultiLTE, progress: Progress) -> Found:
+    try:
+        plan = design(problem, problem.contraction, progress)
+    except KeyboardInterrupt:
+        return _baseline(problem, "interrupted", "interrupted before the parties' noise was designed")
+    return plan.parties, plan.certificate, "designed alone", ""
 
 
 def _bound(problem: MultiLTE, progress: Progress) -> tuple[Fraction | None, Prices | None]:
@@ -195,7 +202,7 @@ def _bound(problem: MultiLTE, progress: Progress) -> tuple[Fraction | None, Pric
     return (None, None) if found is None else (found.lower_bound, found.prices)
 
 
-def _joint(problem: MultiLTE, progress: Progress) -> tuple[tuple[Table, ...], PlanCertificate, str, str]:
+def _joint(problem: MultiLTE, progress: Progress) -> Found:
     best: Draft | None = None
     latest: Draft | None = None
     power = 1 if problem.objective == "mae" else 2
@@ -233,9 +240,8 @@ def _joint(problem: MultiLTE, progress: Progress) -> tuple[tuple[Table, ...], Pl
             break
     if problem.fallback_epsilon is not None:
         raise SolverError(f"No plan that keeps the fallback could be certified: {reason}")
-    found, certificate = _baseline(problem)
     state = "interrupted" if status == "interrupted" else "baseline"
-    return found, certificate, state, f"shared geometric noise instead of a joint plan: {reason}"
+    return _baseline(problem, state, f"shared geometric noise instead of a joint plan: {reason}")
 
 
 def _better(one: Draft | None, other: Draft | None, power: int) -> Draft | None:
@@ -266,3 +272,11 @@ def _alone(problem: MultiLTE, progress: Progress) -> list[NoiseMatrix]:
             found[key] = solve(single).mechanism
         tables.append(found[key])
     return tables
+
+
+METHODS: dict[str, Callable[[MultiLTE, Progress], Found]] = {
+    "joint": _joint,
+    "divisible": _divisible,
+    "geometric": lambda problem, _: _baseline(problem),
+}
+"""How a plan is found."""

@@ -187,8 +187,8 @@ class SGDL:
     def _accurate(self, x: int, beyond: bool) -> arb:
         """`Pr[x]` or `Pr[> x]` for `x >= 0`: with more working bits until the relative accuracy is there."""
         goal, fall = flint.ctx.prec, -2.9 * x * math.log(self.q)
-        if self.beta <= 1 and (not beyond or (x < SUM and fall < 1500)):
-            with precision(goal + 64 + (int(fall) if fall < 1500 else 0)):  # what cancels, where something does
+        if self.beta <= 1 and (not beyond or (x < SUM and fall < 400)):
+            with precision(goal + 64 + (int(fall) if fall < 400 else 0)):  # what cancels, where something does
                 value = (1 + self.ball(0)) / 2 - sum(self._column(0, x), arb(0)) if beyond else self._short(x)
             if value.rel_accuracy_bits() >= goal:
                 return +value

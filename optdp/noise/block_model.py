@@ -1,4 +1,4 @@
-"""The specification of a block: the same program in CVXPY, read like the docstring of `block`, for tests and doubters."""
+"""The specification of a block: the program of `block` in CVXPY, as its docstring has it, for tests and doubters."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from optdp.noise.certify import row_ratio
 from optdp.noise.laws import Shape, larger_quotient, restrict
 from optdp.noise.matrix import NoiseMatrix
 from optdp.noise.multi import MultiLTE
-from optdp.noise.plan_certificate import PlanCertificate
+from optdp.noise.plan_certificate import PlanCertificate, largest
 from optdp.noise.population import Population
 
 PRECISIONS = (256, 1024, 4096)
@@ -40,15 +40,18 @@ def certify_plan(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> PlanCertif
     epsilons = _epsilons(problem, tables, problem.worlds)
     ordinary = tuple(_ordinary(problem, i, table) for i, table in enumerate(tables))
     with precision():
-        laws = [_error_law(problem, i, table) for i, table in enumerate(tables)]
+        laws = _error_laws(problem, tables, problem.parties)
         own = tuple(upper_fraction(law.mean(1) + law.beyond_mean) for law in laws)
-        total = laws[0]
-        for law in laws[1:]:
-            total = total.plus(law)
-        mae = upper_fraction(total.mean(1) + total.beyond_mean)
-        root = total.mean(2).sqrt() + total.beyond_square.sqrt()
-        mse = upper_fraction(total.mean(2) if total.beyond_square == 0 else root * root)
+        mae, mse = _aggregate(laws)
     return PlanCertificate(epsilons, ordinary, own, mae, mse)
+
+
+def plan_errors(
+    problem: MultiLTE, tables: Sequence[NoiseMatrix], populations: Sequence[Population]
+) -> tuple[Fraction, Fraction]:
+    """Upper bounds of the aggregate's MAE and MSE if the world is `populations`, one for each party."""
+    with precision():
+        return _aggregate(_error_laws(problem, tables, populations))
 
 
 def plan_epsilons(
@@ -106,6 +109,7 @@ def _epsilons(
                         same[key] = _reports(population, table)
                     reports.append(same[key])
                 exact = _quotients(problem.honest, reports, worst) and exact
+                worst = _alike(reports, worst)
         if exact or bits == PRECISIONS[-1]:
             break
     found: list[Fraction | None] = []
@@ -113,6 +117,11 @@ def _epsilons(
         factor = problem.epsilon / problem.step_epsilon(i)
         found.append(None if ratio is None else log_upper(ratio) * factor)
     return tuple(found)
+
+
+def _alike(reports: Sequence[_Reports], worst: Sequence[Fraction | None]) -> list[Fraction | None]:
+    """Parties with the same laws stand for each other, for of sets that look alike only the first was looked at."""
+    return [largest(tuple(worst[j] for j, other in enumerate(reports) if other is own)) for own in reports]
 
 
 def _quotients(honest: int, reports: Sequence[_Reports], worst: list[Fraction | None]) -> bool:
@@ -254,8 +263,23 @@ class _Errors:
         return sum((value * abs(self.low + k) ** power for k, value in enumerate(values)), arb(0))
 
 
-def _error_law(problem: MultiLTE, party: int, table: NoiseMatrix) -> _Errors:
-    factor, law = problem.f[party], problem.parties[party].total
+def _error_laws(problem: MultiLTE, tables: Sequence[NoiseMatrix], populations: Sequence[Population]) -> list[_Errors]:
+    return [
+        _error_law(factor, population.total, table)
+        for factor, population, table in zip(problem.f, populations, tables, strict=True)
+    ]
+
+
+def _aggregate(laws: Sequence[_Errors]) -> tuple[Fraction, Fraction]:
+    total = laws[0]
+    for law in laws[1:]:
+        total = total.plus(law)
+    mae = upper_fraction(total.mean(1) + total.beyond_mean)
+    root = total.mean(2).sqrt() + total.beyond_square.sqrt()
+    return mae, upper_fraction(total.mean(2) if total.beyond_square == 0 else root * root)
+
+
+def _error_law(factor: int, law: Pmf, table: NoiseMatrix) -> _Errors:
     (first, last), (low, high) = table.inputs, table.outputs
     begin, end = max(0, first - EXPLICIT), min(table.last, last + EXPLICIT)
     targets = (factor * begin, factor * end)
