@@ -15,7 +15,8 @@ from scipy import stats
 
 from optdp.errors import ProblemError
 from optdp.math.exact import ball, geometric_ratio, precision
-from optdp.math.sgdl import SGDL, ExactNegativeBinomial, negative_binomial_balls
+from optdp.math.negative_binomial import ExactNegativeBinomial, negative_binomial_balls
+from optdp.math.sgdl import SGDL
 
 BETAS = ("1e-4", "1e-2", "0.5", "1", "7.3", "1e4")
 NEAR_ONE, TENTH, UNIT, FIVE = (geometric_ratio(Fraction(epsilon)) for epsilon in ("0.001", "0.1", "1", "5"))
