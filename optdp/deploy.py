@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from optdp.artifact.files import name_of
 from optdp.artifact.plan import open_party, party_file
 from optdp.errors import ArtifactError, ProblemError
 from optdp.secure_sum import secure_sum
@@ -46,12 +47,15 @@ def join(
     path = Path(folder) / party_file(party)
     member = open_party(path)
     if member.party != party:
-        raise ArtifactError(f"{path}: this is the file of party {member.party}, not of party {party}.")
+        raise ArtifactError(f"{name_of(path)}: this is the file of party {member.party}, not of party {party}.")
     if len(addresses) != len(member.problem.parties):
         raise ProblemError(
             f"--parties must list {len(member.problem.parties)} addresses, one for each party of the plan. "
             f"Found {len(addresses)}."
         )
+    last = member.problem.parties[party].last
+    if not 0 <= value <= last:  # no message names the input
+        raise ProblemError(f"--input must lie in 0..{last}. Found another. Give the true sum of this party's people.")
     report = member.table.sample(value)[0]
     total = secure_sum(
         report, party=party, addresses=addresses, session=member.identity, bound=BOUND, timeout=timeout, listen=listen

@@ -16,7 +16,7 @@ from optdp.noise.divisible import design, geometric
 from optdp.noise.joint import Draft, descend, rounded, starts
 from optdp.noise.joint_certify import certify_plan
 from optdp.noise.matrix import NoiseMatrix
-from optdp.noise.merged import merged
+from optdp.noise.merged import bounding
 from optdp.noise.multi import MultiLTE
 from optdp.noise.plan_certificate import PlanCertificate
 from optdp.noise.shared_noise import SharedNoise
@@ -32,6 +32,8 @@ RESERVE = Fraction(996, 1000)
 """The share of epsilon that the first plan spends, so that the programs have room."""
 MORE_TRIES, DESCENT = 20.0, 540.0
 """Seconds after which no further start is tried, and after which a descent ends with what it has."""
+MOST_PARTIES = 32
+"""With more parties each designs its noise alone."""
 BITS = (62, 128)
 """Denominators of the tables, in turn, until the rounded plan is private."""
 
@@ -194,7 +196,7 @@ def _bound(problem: MultiLTE, progress: Progress) -> tuple[Fraction | None, Pric
     from optdp.solution import solve
 
     progress("a bound: one entity with everybody's data")
-    whole = merged(problem)
+    whole = bounding(problem)
     try:
         found = None if whole is None else solve(whole)
     except OptdpError:
@@ -203,6 +205,9 @@ def _bound(problem: MultiLTE, progress: Progress) -> tuple[Fraction | None, Pric
 
 
 def _joint(problem: MultiLTE, progress: Progress) -> Found:
+    if len(problem.parties) > MOST_PARTIES and problem.fallback_epsilon is None and not problem.also:
+        found, certificate, status, _ = _divisible(problem, progress)
+        return found, certificate, status, f"a joint plan is designed for up to {MOST_PARTIES} parties"
     best: Draft | None = None
     latest: Draft | None = None
     power = 1 if problem.objective == "mae" else 2

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from optdp.artifact.strict_json import shown
 from optdp.errors import ArtifactError, CertificateError, ProblemError
 from optdp.math.exact import precision, to_fraction
 from optdp.noise.bound import Prices, lower_bound
@@ -23,18 +24,21 @@ def at_most(name: str, found: Fraction | None, claimed: Any) -> None:
         return
     limit = number(claimed, name)
     if found is None or found > limit:
-        shown = "infinite" if found is None else f"{float(found):.15g}"
-        raise CertificateError(f"The claim {name} <= {claimed[:40]} does not hold. Found {shown}.")
+        real = "infinite" if found is None else f"{float(found):.15g}"
+        raise CertificateError(f"The claim {name} <= {claimed[:40]} does not hold. Found {real}.")
 
 
 def number(text: Any, name: str) -> Fraction:
     """The number that a claim states."""
     if not isinstance(text, str):
-        raise ArtifactError(f"The claim must state {name} as a decimal string. Found {text!r}.")
+        raise ArtifactError(f"The claim must state {name} as a decimal string. Found {shown(text)}.")
     try:
-        return to_fraction(text, name)
+        value = to_fraction(text, name)
     except ProblemError as error:
         raise ArtifactError(str(error)) from None
+    if abs(value) > 10**300:  # more than a floating point number can show
+        raise ArtifactError(f"The claim must state {name} as a number of a usual size. Found {shown(text)}.")
+    return value
 
 
 def stored(prices: Prices | None) -> dict[str, Any] | None:

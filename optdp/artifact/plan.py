@@ -10,10 +10,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.metadata import version
@@ -25,9 +26,10 @@ from optdp.artifact.claims import at_most, prices_of, proved, stored
 from optdp.artifact.format import Artifact, read, to_json
 from optdp.artifact.tails import Share, refused
 from optdp.errors import ArtifactError, CertificateError, ProblemError
+from optdp.noise.joint_certify import EXPLICIT, certify_plan
 from optdp.noise.matrix import NoiseMatrix
 from optdp.noise.multi import MultiLTE
-from optdp.noise.plan_certificate import PlanCertificate
+from optdp.noise.plan_certificate import PlanCertificate, largest
 from optdp.noise.shared_noise import SharedNoise
 from optdp.problem import from_spec
 
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "optdp/plan", 1
 KEYS = ("format", "version", "plan", "claim", "problem", "provenance", "parties")
 """The keys of `plan.json`; `sha256` follows."""
+MOST_PLACES, MOST_STEPS = 1 << 24, 1 << 26
+"""How much may be written out, and how much work may be done, to measure a plan: a short file can ask for more."""
 
 Table = NoiseMatrix | SharedNoise
 
@@ -66,6 +70,7 @@ def party_file(i: int) -> str:
 def write_plan(solution: PlanSolution, folder: Path) -> None:
     """Write the folder under a temporary name and rename it: a crash leaves the old plan, or none."""
     check_target(folder)
+    _check_size(solution.problem, solution.tables)  # nobody could verify it
     claim = solution.claim()
     bare = [_bare(table) for table in solution.tables]
     identity = _identity(solution.problem.spec(), bare)
@@ -113,16 +118,37 @@ def check_target(folder: Path) -> None:
         if folder.exists() or folder.is_symlink():
             if not folder.is_dir() or folder.is_symlink():
                 raise ProblemError(f"--out must be a folder for a plan. Found {files.name_of(folder)}, which is none.")
-            if any(folder.iterdir()) and not (folder / "plan.json").is_file():
+            if not _replaceable(folder):
                 raise ProblemError(
                     f"--out must be a new folder, an empty one or an earlier plan. Found {files.name_of(folder)} with "
                     "other files."
+                )
+            if folder.is_mount() or folder.samefile(Path.cwd()) or not os.access(folder, os.W_OK):
+                raise ProblemError(
+                    f"--out must be a folder that can be replaced. Found {files.name_of(folder)}, which is read-only, "
+                    "mounted or the current folder."
                 )
         parent = folder.absolute().parent
         if not parent.is_dir() or not os.access(parent, os.W_OK):
             raise ProblemError(f"--out must lie in a folder that can be written. Found {files.name_of(parent)}.")
     except (OSError, ValueError) as error:
         raise ProblemError(f"--out must be a name that can be written: {error}.") from None
+
+
+def _replaceable(folder: Path) -> bool:
+    """Whether a folder is empty or an earlier plan and nothing else."""
+    found = list(folder.iterdir())
+    if not found or not all(map(_is_ours, found)):
+        return not found
+    try:
+        document = strict_json.parse(files.read_bytes(folder / "plan.json"))
+    except ArtifactError:
+        return False
+    return isinstance(document, dict) and document.get("format") == FORMAT
+
+
+def _is_ours(item: Path) -> bool:
+    return re.fullmatch(r"plan\.json|party-[0-9]+\.json", item.name) is not None and item.is_file()
 
 
 def _write_folder(folder: Path, contents: Mapping[str, bytes]) -> None:
@@ -134,12 +160,12 @@ def _write_folder(folder: Path, contents: Mapping[str, bytes]) -> None:
         try:
             for name, data in contents.items():
                 files.write_bytes(temporary / name, data)
-            if target.exists():
-                os.rename(target, old)
             try:
+                if target.exists():
+                    os.rename(target, old)
                 os.rename(temporary, target)
-            except OSError:
-                if old.exists():
+            except BaseException:  # also when interrupted from the keyboard
+                if old.exists() and not target.exists():
                     os.rename(old, target)
                 raise
         finally:
@@ -151,13 +177,11 @@ def _write_folder(folder: Path, contents: Mapping[str, bytes]) -> None:
 
 
 def _remove_plan(old: Path) -> None:
-    """Delete what an earlier plan wrote; other files in its folder are kept beside the new plan."""
-    if not old.exists():
-        return
-    for item in list(old.iterdir()):
-        if item.name == "plan.json" or (item.name.startswith("party-") and item.name.endswith(".json")):
-            item.unlink()
+    """Delete what an earlier plan wrote; a file that somebody put there meanwhile is kept beside the new plan."""
     with contextlib.suppress(OSError):
+        for item in list(old.iterdir()) if old.exists() else []:
+            if _is_ours(item):
+                item.unlink()
         old.rmdir()
 
 
@@ -167,10 +191,8 @@ def _bare(table: Table) -> Artifact:
         return Artifact(table.inputs, table.outputs, table.denominator, table.rows, table.outside, table.q, {}, {}, {})
     share = Share(table.beta, table.factor, table.contraction, table.contraction_denominator)
     inputs, outputs, denominator, rows = table.inputs, table.outputs, table.denominator, table.rows
-    if not rows:  # a table of one entry that changes nothing
+    if not rows:  # a table of one output changes nothing: it is drawn where it was drawn already
         inputs, outputs, denominator, rows = (0, 0), (0, 0), 2, (((0, 2),),)
-        if table.contraction is not None:
-            raise ProblemError("A contraction needs a table.")
     return Artifact(inputs, outputs, denominator, rows, "geometric", table.q, {}, {}, {}, share=share)
 
 
@@ -205,10 +227,17 @@ def is_party(path: str | Path) -> bool:
 def open_party(path: str | Path) -> Member:
     """Read one party's file; format and digest are checked, the joint claim cannot be from one file alone."""
     artifact = read(Path(path))
-    try:
+    with _named(path):
         return _member(artifact)
-    except (ArtifactError, ProblemError) as error:
-        raise ArtifactError(f"{files.name_of(path)}: {error}") from None
+
+
+@contextlib.contextmanager
+def _named(path: str | Path, words: str = "") -> Iterator[None]:
+    """What is wrong with a file names it."""
+    try:
+        yield
+    except (ArithmeticError, ArtifactError, ProblemError) as error:
+        raise ArtifactError(f"{files.name_of(path)}: {words}{error}") from None
 
 
 def _member(artifact: Artifact) -> Member:
@@ -218,7 +247,7 @@ def _member(artifact: Artifact) -> Member:
     party, identity = artifact.claim.get("party"), artifact.claim.get("plan")
     if type(party) is not int or not 0 <= party < len(problem.parties):
         raise refused(f"party must be 0 to {len(problem.parties) - 1}", strict_json.shown(party))
-    if not isinstance(identity, str) or len(identity) != 64:
+    if not isinstance(identity, str) or not re.fullmatch("[0-9a-f]{64}", identity):
         raise refused("plan must be 64 hexadecimal digits", strict_json.shown(identity))
     return Member(artifact, problem, party, _table(artifact, problem, party), identity)
 
@@ -240,28 +269,30 @@ def _table(artifact: Artifact, problem: MultiLTE, party: int) -> Table:
             raise refused(f"Every input 0..{last} must have a row", f"rows for {first}..{final} only")
         return artifact.matrix(last)
     share = artifact.share
+    if artifact.outside != "geometric":
+        raise refused('outside must be "geometric" with a share of noise', artifact.outside)
     noise = SharedNoise(last, artifact.q or Fraction(1, 2), share.beta, share.factor, share.contraction,
                         share.contraction_denominator)  # fmt: skip
-    if share.contraction is None and artifact.outputs == (share.factor * first,) * 2 and first == final:
-        return noise  # the one entry changes nothing
-    return replace(
-        noise, inputs=artifact.inputs, outputs=artifact.outputs, denominator=artifact.denominator, rows=artifact.rows
-    )
+    if artifact.outputs[0] < artifact.outputs[1]:
+        noise = replace(
+            noise, inputs=artifact.inputs, outputs=artifact.outputs, denominator=artifact.denominator,
+            rows=artifact.rows,
+        )  # fmt: skip
+    noise.check()
+    return noise
 
 
 def read_plan(folder: Path) -> tuple[MultiLTE, tuple[Table, ...], dict[str, Any], tuple[Artifact, ...]]:
     """The plan in a folder: problem, tables, `plan.json` and the parties' files; all but the claim is checked."""
     path = folder / "plan.json"
-    try:
-        document = _checked(strict_json.parse(files.read_bytes(path)))
+    data = files.read_bytes(path)
+    with _named(path):
+        document = _checked(strict_json.parse(data))
         problem = from_spec(document["problem"])
         if not isinstance(problem, MultiLTE):
             raise refused("The problem of a plan must be of several entities", shown_kind(document["problem"]))
         if len(document["parties"]) != len(problem.parties):
             raise refused(f"A plan must have {len(problem.parties)} parties", str(len(document["parties"])))
-    except (ArtifactError, ProblemError) as error:
-        known = str(error).startswith("cannot read")
-        raise ArtifactError(str(error) if known else f"{files.name_of(path)}: {error}") from None
     members = []
     for i, entry in enumerate(document["parties"]):
         place = folder / party_file(i)
@@ -311,51 +342,82 @@ def _checked(document: Any) -> dict[str, Any]:
 def verify_plan(folder: str | Path) -> VerifiedPlan:
     """Recompute everything that a plan claims from its files alone, and raise unless all of it holds."""
     begin = time.perf_counter()
-    problem, tables, document, artifacts = read_plan(Path(folder))
-    try:
-        certificate = certify_tables(problem, tables)
-    except (ArithmeticError, ProblemError) as error:
-        raise ArtifactError(f"The plan cannot be measured: {error}") from None
-    certificate.check(problem)
+    place = Path(folder)
+    problem, tables, document, artifacts = read_plan(place)
     claim = document["claim"]
-    at_most("epsilon", certificate.epsilon, claim.get("epsilon"))
-    truth = {"mae": certificate.mae, "mse": certificate.mse, "baseline_mae": problem.baseline_mae}
-    for name, value in truth.items():
-        at_most(name, value, claim.get(name))
-    stated = claim.get("parties")
-    if not isinstance(stated, list) or len(stated) != len(tables):
-        raise ArtifactError(f"The claim must speak of {len(tables)} parties. Found {strict_json.shown(stated)}.")
-    for i, (own, artifact) in enumerate(zip(stated, artifacts, strict=True)):
-        for source in (own, artifact.claim):
-            if not isinstance(source, dict):
-                raise ArtifactError(f"The claim of party {i} must be a table. Found {strict_json.shown(source)}.")
-            at_most("epsilon", certificate.epsilons[i], source.get("epsilon"))
-            at_most("ordinary_epsilon", certificate.ordinary[i], source.get("ordinary_epsilon"))
-            at_most("mae", certificate.own_mae[i], source.get("mae"))
-    bound = _prove_bound(problem, claim.get("lower_bound"), document["provenance"])
+    with _named(place, "the plan cannot be measured: "):
+        certificate, baseline = certify_tables(problem, tables), problem.baseline_mae
+    certificate.check(problem)
+    with _named(place / "plan.json"):
+        at_most("epsilon", certificate.epsilon, claim.get("epsilon"))
+        truth = {"mae": certificate.mae, "mse": certificate.mse, "baseline_mae": baseline}
+        for name, value in truth.items():
+            at_most(name, value, claim.get(name))
+        stated = claim.get("parties")
+        if not isinstance(stated, list) or len(stated) != len(tables):
+            raise ArtifactError(f"The claim must speak of {len(tables)} parties. Found {strict_json.shown(stated)}.")
+        for i, own in enumerate(stated):
+            _check_own(certificate, i, own)
+        bound = _prove_bound(problem, claim.get("lower_bound"), document["provenance"])
+    for i, artifact in enumerate(artifacts):
+        with _named(place / party_file(i)):
+            _check_own(certificate, i, artifact.claim)
     return VerifiedPlan(problem, tables, certificate, claim, document["plan"], bound, time.perf_counter() - begin)
+
+
+def _check_own(certificate: PlanCertificate, party: int, claim: Any) -> None:
+    if not isinstance(claim, dict):
+        raise ArtifactError(f"The claim of party {party} must be a table. Found {strict_json.shown(claim)}.")
+    at_most("epsilon", certificate.epsilons[party], claim.get("epsilon"))
+    at_most("ordinary_epsilon", certificate.ordinary[party], claim.get("ordinary_epsilon"))
+    at_most("mae", certificate.own_mae[party], claim.get("mae"))
 
 
 def certify_tables(problem: MultiLTE, tables: Sequence[Table]) -> PlanCertificate:
     """The certificate of a plan, whatever its method."""
+    _check_size(problem, tables)
     finite = [table for table in tables if isinstance(table, NoiseMatrix)]
     shared = [table for table in tables if isinstance(table, SharedNoise)]
     if len(finite) == len(tables):
-        from optdp.noise.joint_certify import certify_plan
-
         return certify_plan(problem, finite)
     if len(shared) == len(tables):
         from optdp.noise.divisible_certify import certify_shared
 
-        return certify_shared(problem, shared)
+        found = certify_shared(problem, shared)
+        for world in problem.also:  # the errors are those of the first world, the privacy is that of the worst
+            there = MultiLTE(world, problem.epsilon, problem.honest, f=problem.f)
+            epsilons = zip(found.epsilons, certify_shared(there, shared).epsilons, strict=True)
+            found = replace(found, epsilons=tuple(map(largest, epsilons)))
+        return found
     raise CertificateError("The tables of a plan must be all finite or all with shares of noise. Found both.")
+
+
+def _check_size(problem: MultiLTE, tables: Sequence[Table]) -> None:
+    """Refuse what would take hours, or all memory, to measure."""
+    length = steps = 0
+    kinds = {(str(party.spec), table.rows) for party, table in zip(problem.parties, tables, strict=True)}
+    for factor, population, table in zip(problem.f, problem.parties, tables, strict=True):
+        outputs, inputs = table.outputs[1] - table.outputs[0] + 1, population.last + 1
+        laws = 1 + sum(len(person.conditionals) for person in population.people)
+        if isinstance(table, NoiseMatrix):
+            inputs = min(inputs, len(table.rows) + 2 * EXPLICIT)
+            length += outputs * laws + abs(factor) * inputs
+        else:  # equal parties are looked at once
+            length = max(length, outputs * max(laws, inputs))
+        steps = max(steps, inputs * max(map(len, table.rows), default=0))
+    steps = max(steps, length * len(kinds) * len(tables) // 4)
+    if length > MOST_PLACES or steps > MOST_STEPS:
+        raise ProblemError(
+            "A plan must be small enough to be measured: fewer or shorter rows, fewer outputs, smaller coefficients. "
+            f"Found about {max(length, steps):,} entries."
+        )
 
 
 def _prove_bound(problem: MultiLTE, claimed: Any, provenance: Mapping[str, Any]) -> bool:
     prices = prices_of(provenance)
     if claimed is None or prices is None:
         return False
-    from optdp.noise.merged import merged
+    from optdp.noise.merged import bounding
 
-    whole = merged(problem)
+    whole = bounding(problem)
     return whole is not None and proved(whole, claimed, prices)

@@ -70,10 +70,10 @@ def parse(tail: Any, row: Callable[[Any, int, tuple[int, int], int], Row]) -> tu
     if law == "geometric":
         return q, None
     beta, factor = _ratio(tail["beta"], "beta"), tail["factor"]
-    if beta > 1 or type(factor) is not int or not 1 <= abs(factor) <= 1000:
-        raise refused(
-            "beta must be at most 1 and factor an integer from 1 to 1000 or its negative", shown(tail["beta"])
-        )
+    if beta > 1:
+        raise refused("beta must be at most 1", shown(tail["beta"]))
+    if type(factor) is not int or not 1 <= abs(factor) <= 1000:
+        raise refused("factor must be an integer from 1 to 1000 or its negative", shown(factor))
     denominator = whole(tail["contraction_denominator"], "contraction_denominator")
     if denominator & (denominator - 1):
         raise refused("contraction_denominator must be a power of two", shown(tail["contraction_denominator"]))

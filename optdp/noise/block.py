@@ -39,6 +39,11 @@ AT_ONCE = 40
 """The most rows that one direction of a view adds in one round, evenly spread over the violated ones."""
 
 
+def _tiny(law: Array) -> Any:
+    """Aggregates less likely than this are left to the certificate: numbers of this type cannot tell them."""
+    return np.finfo(law.dtype).tiny * law.dtype.type(1e50)
+
+
 @dataclass(frozen=True)
 class View:
     """`rest_one * y_one` and `rest_other * y_other` must stay within `epsilon` of each other."""
@@ -56,7 +61,7 @@ class View:
     def excess(self, y: Array) -> float:
         """The largest log-quotient over every aggregate, as a multiple of `epsilon`."""
         one, other = self.laws(y)
-        seen = (one > 0) | (other > 0)
+        seen = np.maximum(one, other) > _tiny(one)
         if not seen.any():
             return 0.0
         with np.errstate(divide="ignore"):
@@ -252,6 +257,7 @@ class _Relative:
             one, other = view.laws(y)
             with np.errstate(divide="ignore", invalid="ignore"):
                 quotient = np.nan_to_num(np.log(one / other), nan=0.0, posinf=np.inf, neginf=-np.inf)
+            quotient[np.maximum(one, other) <= _tiny(one)] = 0.0
             for place, sign in ((2 * k, 1.0), (2 * k + 1, -1.0)):
                 beyond = np.flatnonzero(sign * quotient > share * view.epsilon)
                 rows = np.array([row for row in beyond if row not in added[place]], dtype=np.int64)
@@ -274,7 +280,8 @@ class _Relative:
         for rest, sign in ((rest_a, shrink), (rest_b, -1.0)):
             inside = (gap >= 0) & (gap < len(rest))
             taken = np.where(inside, rest[np.clip(gap, 0, len(rest) - 1)], 0.0)
-            tables.append(sign * taken * self.present[None, :] / np.maximum(total, 1e-300)[:, None])
+            share = sign * taken * self.present[None, :] / np.maximum(total, np.finfo(total.dtype).tiny)[:, None]
+            tables.append(share.astype(np.float64))
         one, other = a * self.outputs + np.arange(self.outputs), b * self.outputs + np.arange(self.outputs)
         dense, columns = (tables[0] + tables[1], one) if a == b else (np.hstack(tables), np.concatenate([one, other]))
         matrix = sparse.csr_matrix(np.where(np.abs(dense) > SMALLEST, dense, 0.0))

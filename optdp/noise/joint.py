@@ -39,6 +39,10 @@ WIDEST = 5.0
 LARGE = 40_000
 """With more entries in all tables only the first try is made, and less patiently."""
 CELLS = 3_000_000
+MANY = 16
+"""With more parties the laws of aggregates are held as long doubles, for the rare ones would underflow."""
+MOST_SETS = 1000
+"""The most sets of honest parties."""
 EASE = 0.5
 """The slack of a step relative to the one before, so that the plan at hand has room in the next program."""
 
@@ -89,16 +93,20 @@ class Draft:
         seen: set[bytes] = set()
         others = [j for j in range(len(self.parties)) if j != i]
         for world in range(len(self.parties[i].priors)):
-            sums = [party.priors[world] @ table for party, table in zip(self.parties, self.tables, strict=True)]
+            wide = np.longdouble if len(self.parties) > MANY else np.float64
+            sums: list[Array] = [
+                (party.priors[world] @ table).astype(wide)
+                for party, table in zip(self.parties, self.tables, strict=True)
+            ]
             for rest in combinations(others, self.honest - 1):
-                around = convolve(sums[j] for j in rest)
+                besides = _without_each([sums[j] for j in rest])
+                around = np.convolve(besides[0], sums[rest[0]]) if rest else np.ones(1)
                 if not _fresh(seen, b"own", around):
                     continue
                 for kind in self.parties[i].secrets[world]:
                     for one, other in pairwise(kind):
                         yield View(number(one), around, number(other), around, self.parties[i].epsilon)
-                for j in rest:
-                    beside = convolve(sums[k] for k in rest if k != j)
+                for j, beside in zip(rest, besides, strict=True):
                     for kind in self.parties[j].secrets[world]:
                         laws = kind @ self.tables[j]
                         for one, other in pairwise(laws):
@@ -110,6 +118,16 @@ class Draft:
     def replaced(self, i: int, table: Array) -> Draft:
         tables = (*self.tables[:i], table, *self.tables[i + 1 :])
         return Draft(self.parties, tables, self.honest)
+
+
+def _without_each(laws: Sequence[Array]) -> list[Array]:
+    """For each law the sum of all the others."""
+    before, after = [np.ones(1)], [np.ones(1)]
+    for law in laws[:-1]:
+        before.append(np.convolve(before[-1], law))
+    for law in reversed(laws[1:]):
+        after.append(np.convolve(after[-1], law))
+    return [np.convolve(one, other) for one, other in zip(before, reversed(after), strict=True)][: len(laws)]
 
 
 def _fresh(seen: set[bytes], *parts: Array | bytes) -> bool:
@@ -137,7 +155,7 @@ def descend(
     power = 1 if problem.objective == "mae" else 2
     plan, slack = start, SLACK[0]
     best = plan.error(power)
-    order = sorted(range(len(plan.parties)), key=lambda i: -plan.tables[i].size)
+    order = sorted(range(len(plan.parties)), key=lambda i: -len(plan.parties[i].targets))
     for sweep, pace in enumerate(paces):
         before = best
         for i in order:
@@ -163,6 +181,12 @@ def descend(
 
 def starts(problem: MultiLTE, alone: Sequence[NoiseMatrix]) -> Iterator[tuple[Draft, tuple[float, ...], float]]:
     """Where to descend from, with which paces and patience; `alone` are tables that are private alone."""
+    sets = math.comb(len(problem.parties), problem.honest)
+    if sets > MOST_SETS:
+        raise ProblemError(
+            f"A joint plan hides people in every set of {problem.honest} parties; at most {MOST_SETS:,} sets are "
+            f'looked at. Found {sets:,}. Use method = "divisible".'
+        )
     unit = float(problem.epsilon) / problem.sensitivity
     spread = 1 + WIDEST * _deviation(parties_of(problem, [0] * len(problem.parties)))
     margins: set[int] = set()

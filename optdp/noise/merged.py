@@ -8,6 +8,7 @@ without condition (3). Dropping some people's privacy only lowers that bound, wh
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 from flint import fmpz_poly
@@ -15,12 +16,25 @@ from flint import fmpz_poly
 from optdp.errors import ProblemError
 from optdp.math.exact import show
 from optdp.math.pmf import ExactPmf, Pmf
+from optdp.noise.lp import choose_shape
 from optdp.noise.multi import MultiLTE
-from optdp.noise.population import Population
+from optdp.noise.population import Person, Population
 from optdp.noise.single import SingleLTE
 
 LARGEST = 20_000
 """Sums beyond this are not merged where exact laws must be multiplied."""
+
+
+def bounding(problem: MultiLTE) -> SingleLTE | None:
+    """The problem whose optimum bounds every plan: the single entity's, or a part of it if that is too large."""
+    whole = merged(problem)
+    if whole is not None:
+        try:
+            choose_shape(whole)
+            return whole
+        except ProblemError:
+            pass
+    return one_step(problem)
 
 
 def merged(problem: MultiLTE) -> SingleLTE | None:
@@ -36,6 +50,20 @@ def merged(problem: MultiLTE) -> SingleLTE | None:
         )
     except ProblemError:
         return None
+
+
+def one_step(problem: MultiLTE) -> SingleLTE | None:
+    """The same with one step of one person protected: weaker, but of any size, for it has two secrets only."""
+    if not _plain(problem, problem.parties):
+        return None
+    try:
+        whole = _union(problem.parties)
+    except ProblemError:
+        return None
+    person = whole.people[0]
+    pair = replace(whole, people=(Person(0, person.conditionals[:2]),), spec={"kind": "conditionals"}, laws=())
+    epsilon = problem.epsilon / problem.sensitivity
+    return SingleLTE(pair, epsilon, tail="none", never_worse=False, objective=problem.objective)
 
 
 def _plain(problem: MultiLTE, world: tuple[Population, ...]) -> bool:
