@@ -32,7 +32,7 @@ RESERVE = Fraction(996, 1000)
 """The share of epsilon that the first plan spends, so that the programs have room."""
 MORE_TRIES, DESCENT = 20.0, 540.0
 """Seconds after which no further start is tried, and after which a descent ends with what it has."""
-MOST_PARTIES = 32
+MOST_PARTIES = 100
 """With more parties each designs its noise alone."""
 BITS = (62, 128)
 """Denominators of the tables, in turn, until the rounded plan is private."""
@@ -245,8 +245,11 @@ def _joint(problem: MultiLTE, progress: Progress) -> Found:
             break
     if problem.fallback_epsilon is not None:
         raise SolverError(f"No plan that keeps the fallback could be certified: {reason}")
-    state = "interrupted" if status == "interrupted" else "baseline"
-    return _baseline(problem, state, f"shared geometric noise instead of a joint plan: {reason}")
+    if status == "interrupted" or problem.also:
+        state = status if status == "interrupted" else "baseline"
+        return _baseline(problem, state, f"shared geometric noise instead of a joint plan: {reason}")
+    found, certificate, status, _ = _divisible(problem, progress)
+    return found, certificate, status, f"noise that each party designs alone instead of a joint plan: {reason}"
 
 
 def _better(one: Draft | None, other: Draft | None, power: int) -> Draft | None:

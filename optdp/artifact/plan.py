@@ -30,6 +30,7 @@ from optdp.noise.joint_certify import EXPLICIT, certify_plan
 from optdp.noise.matrix import NoiseMatrix
 from optdp.noise.multi import MultiLTE
 from optdp.noise.plan_certificate import PlanCertificate, largest
+from optdp.noise.shared_error import table_reach
 from optdp.noise.shared_noise import SharedNoise
 from optdp.problem import from_spec
 
@@ -394,18 +395,18 @@ def certify_tables(problem: MultiLTE, tables: Sequence[Table]) -> PlanCertificat
 
 def _check_size(problem: MultiLTE, tables: Sequence[Table]) -> None:
     """Refuse what would take hours, or all memory, to measure."""
-    length = steps = 0
+    length = total = steps = 0
     kinds = {(str(party.spec), table.rows) for party, table in zip(problem.parties, tables, strict=True)}
     for factor, population, table in zip(problem.f, problem.parties, tables, strict=True):
         outputs, inputs = table.outputs[1] - table.outputs[0] + 1, population.last + 1
         laws = 1 + sum(len(person.conditionals) for person in population.people)
         if isinstance(table, NoiseMatrix):
             inputs = min(inputs, len(table.rows) + 2 * EXPLICIT)
-            length += outputs * laws + abs(factor) * inputs
-        else:  # equal parties are looked at once
-            length = max(length, outputs * max(laws, inputs))
+            length, total = length + outputs * laws + abs(factor) * inputs, total + outputs
+        elif table.rows:  # equal parties are looked at once
+            length = max(length, table_reach(table), outputs * max(laws, inputs))
         steps = max(steps, inputs * max(map(len, table.rows), default=0))
-    steps = max(steps, length * len(kinds) * len(tables) // 4)
+    steps = max(steps, total * total * len(kinds) // 512)
     if length > MOST_PLACES or steps > MOST_STEPS:
         raise ProblemError(
             "A plan must be small enough to be measured: fewer or shorter rows, fewer outputs, smaller coefficients. "

@@ -44,7 +44,8 @@ MANY = 16
 MOST_SETS = 1000
 """The most sets of honest parties."""
 EASE = 0.5
-"""The slack of a step relative to the one before, so that the plan at hand has room in the next program."""
+"""The slack of a step relative to the one before, so that the plan at hand has room in the next program; more if the
+parties are so many that it would be used up before the second sweep."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,7 @@ def descend(
     """
     power = 1 if problem.objective == "mae" else 2
     plan, slack = start, SLACK[0]
+    ease = max(EASE, (SLACK[1] / SLACK[0]) ** (0.5 / len(plan.parties)))
     best = plan.error(power)
     order = sorted(range(len(plan.parties)), key=lambda i: -len(plan.parties[i].targets))
     for sweep, pace in enumerate(paces):
@@ -163,11 +165,11 @@ def descend(
                 return
             progress(f"sweep {sweep + 1}, party {i}: {problem.objective} {best:.6g}")
             block = plan.block(i, power)
-            allowed = 1 - EASE * slack
+            allowed = 1 - ease * slack
             table = improve(block, plan.tables[i], FLOOR, slack, patience)
             if table is not None and block.excess(table) > allowed:
                 table = improve(block, plan.tables[i], FLOOR, 10 * slack, patience)
-            slack = max(EASE * slack, SLACK[1])
+            slack = max(ease * slack, SLACK[1])
             if table is None:
                 continue
             table = (1 - pace) * plan.tables[i] + pace * table
