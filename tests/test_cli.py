@@ -78,7 +78,8 @@ def test_lists() -> None:
     assert "sick-leave.toml" in optdp("problems").stdout
     assert "single-lte" in optdp("kinds").stdout
     schema = json.loads(optdp("schema").stdout)
-    assert "population" in schema["properties"]
+    assert "population" in schema["$defs"]["SingleLTEFile"]["properties"]
+    assert "parties" in schema["$defs"]["MultiLTEFile"]["properties"]
     assert optdp("--help").returncode == 0
 
 

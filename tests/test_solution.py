@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 import optdp.solution
-from optdp import ArtifactError, Population, SingleLTE, solve, verify
+from optdp import ArtifactError, MultiLTE, Population, SingleLTE, solve, verify, verify_plan
 from optdp.errors import OptdpError
 from optdp.problem import library, load_file
 from tests.exact_checker import Checked
 from tests.random_problems import problem as random_problem
+
+LARGEST_IN_TESTS = 2000
+"""Plans for larger sums are left to the benchmarks."""
 
 
 @pytest.mark.parametrize("path", library(), ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -22,12 +25,18 @@ def test_problem_library(path: Path, tmp_path: Path) -> None:
     assert file.source
     assert file.title
     assert file.expect, f"{path} has no [expect]"
-    solution = solve(file.problem)
+    problem = file.problem
+    if isinstance(problem, MultiLTE) and sum(party.last for party in problem.parties) > LARGEST_IN_TESTS:
+        pytest.skip("takes minutes; `python -m tests.bench large` solves it")
+    solution = solve(problem)
     for name, wanted in file.expect.items():
-        assert float(getattr(solution, name)) == pytest.approx(float(wanted), rel=1e-5), name
+        if name.endswith("_at_most"):
+            assert float(getattr(solution, name.removesuffix("_at_most"))) <= float(wanted), name
+        else:
+            assert float(getattr(solution, name)) == pytest.approx(float(wanted), rel=1e-5), name
     target = tmp_path / "artifact.json"
     solution.save(target)
-    found = verify(target)
+    found = verify_plan(target) if isinstance(problem, MultiLTE) else verify(target)
     assert found.certificate == solution.certificate
     assert found.certificate.epsilon is not None
     assert found.certificate.epsilon <= file.problem.epsilon

@@ -28,7 +28,7 @@ from optdp.noise.draft import Draft
 from optdp.noise.lp import formulate
 from optdp.solvers.compare import raw_epsilon
 from optdp.solvers.cvxpy import cvxpy_solvers, solve_cvxpy
-from tests.bench.plans import plans
+from tests.bench.plans import large, plans
 from tests.random_problems import problem as random_problem
 
 console = Console(width=150)
@@ -194,6 +194,7 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "random": random,
     "deploy": deploy,
     "plans": plans,
+    "large": large,
 }
 
 

@@ -62,6 +62,29 @@ def peer(problem: MultiLTE, margin: int, sweeps: int) -> tuple[float, float, flo
     return seconds, plan.error(), excess * float(problem.epsilon)
 
 
+def large(quick: bool) -> None:
+    """The plans of the library that take minutes: time, error and bound."""
+    from optdp.problem import library, load_file
+
+    table = Table("file", "people", "geometric", "optdp", "eps proved", "bound", "seconds")
+    for path in library():
+        problem = load_file(path).problem
+        if not isinstance(problem, MultiLTE) or sum(party.last for party in problem.parties) <= 2000 or quick:
+            continue
+        found = solve(problem)
+        assert found.certificate.epsilon is not None
+        table.add_row(
+            path.stem,
+            f"{sum(party.size for party in problem.parties):,}",
+            f"{found.baseline_mae:.4f}",
+            f"{found.mae:.4f}",
+            f"{float(found.certificate.epsilon):.8f}",
+            f"{float(found.lower_bound or 0):.6f}",
+            f"{found.seconds:.0f}",
+        )
+    Console(width=150).print(table)
+
+
 def plans(quick: bool) -> None:
     """MAE and time of joint plans, with the proved bound, against the plain recipe."""
     table = Table(
