@@ -116,7 +116,8 @@ def write_plan(solution: PlanSolution, folder: Path) -> None:
 def check_target(folder: Path) -> None:
     """Refuse before a long solve what could not be written after it."""
     try:
-        if folder.exists() or folder.is_symlink():
+        with contextlib.suppress(FileNotFoundError):
+            folder.lstat()
             if not folder.is_dir() or folder.is_symlink():
                 raise ProblemError(f"--out must be a folder for a plan. Found {files.name_of(folder)}, which is none.")
             if not _replaceable(folder):
@@ -238,7 +239,8 @@ def _named(path: str | Path, words: str = "") -> Iterator[None]:
     try:
         yield
     except (ArithmeticError, ArtifactError, ProblemError) as error:
-        raise ArtifactError(f"{files.name_of(path)}: {words}{error}") from None
+        text = "".join(sign if sign.isprintable() else "?" for sign in str(error)[:1000])
+        raise ArtifactError(f"{files.name_of(path)}: {words}{text}") from None
 
 
 def _member(artifact: Artifact) -> Member:
