@@ -21,6 +21,7 @@ from optdp.noise.multi import MultiLTE
 from optdp.noise.plan_certificate import PlanCertificate
 from optdp.noise.shared_noise import SharedNoise
 from optdp.noise.single import SingleLTE
+from optdp.outcome import Outcome, shown_epsilon
 
 EXPLANATION = (
     "epsilon bounds how far any aggregate moves the belief about one person of an observer whose knowledge of all "
@@ -43,55 +44,28 @@ Found = tuple[tuple[Table, ...], PlanCertificate, str, str]
 """Tables, their certificate, the status and a note."""
 
 
-@dataclass(frozen=True)
-class PlanSolution:
-    """What came out: a table for each party, their joint certificate, and the numbers that a person asks for first."""
+@dataclass(frozen=True, kw_only=True)
+class PlanSolution(Outcome[MultiLTE, PlanCertificate]):
+    """What came out for several entities: a table for each, their joint certificate, and the numbers asked for first.
 
-    problem: MultiLTE
+    `status` is "local optimum", "designed alone", "baseline" or "interrupted". The lower bound holds for every plan,
+    and for one entity that holds all data.
+    """
+
     tables: tuple[Table, ...]
-    certificate: PlanCertificate
-    lower_bound: Fraction | None
-    """Proved: no plan does better, nor does one entity that holds all data. In units of the objective."""
-    status: str
-    """"local optimum", "designed alone", "baseline" or "interrupted"."""
-    note: str
-    backend: str
-    engine: str
-    seconds: float
-    prices: Prices | None = None
-
-    @property
-    def value(self) -> float:
-        """The objective: the MAE, or the MSE if that was minimised."""
-        return float(self.certificate.mae if self.problem.objective == "mae" else self.certificate.mse)
-
-    @property
-    def mae(self) -> float:
-        return float(self.certificate.mae)
-
-    @property
-    def mse(self) -> float:
-        return float(self.certificate.mse)
 
     @property
     def baseline_mae(self) -> float:
         """The MAE of shared geometric noise at the same epsilon."""
         return float(self.problem.baseline_mae)
 
-    @property
-    def gap(self) -> float | None:
-        """How far the objective is at most from that of the best plan, relative to the objective."""
-        if self.lower_bound is None:
-            return None
-        return max(0.0, 1 - float(self.lower_bound) / self.value) if self.value > 0 else 0.0
-
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""
         certificate, problem = self.certificate, self.problem
         parties = [
             {
-                "certified_epsilon": _shown(certificate.epsilons[i], problem.epsilon),
-                "ordinary_epsilon": _shown(certificate.ordinary[i]),
+                "certified_epsilon": shown_epsilon(certificate.epsilons[i], problem.epsilon),
+                "ordinary_epsilon": shown_epsilon(certificate.ordinary[i]),
                 "mae": float(certificate.own_mae[i]),
                 "baseline_mae": float(problem.share_mae),
                 "lower_bound": 0.0,
@@ -112,7 +86,7 @@ class PlanSolution:
             "divisor": show(problem.divisor),
             "average_mae": self.mae / float(problem.divisor),
             "epsilon": show(problem.epsilon),
-            "certified_epsilon": _shown(certificate.epsilon, problem.epsilon),
+            "certified_epsilon": shown_epsilon(certificate.epsilon, problem.epsilon),
             "parties": parties,
             "backend": self.backend,
             "engine": self.engine,
@@ -149,14 +123,6 @@ class PlanSolution:
         write_plan(self, Path(folder))
 
 
-def _shown(found: Fraction | None, target: Fraction | None = None) -> str:
-    """Rounded up to 20 places, but not past a target that it was proved to keep."""
-    if found is None:
-        return "infinite"
-    text = decimal_up(found)
-    return show(target) if target is not None and found <= target < Fraction(text) else text
-
-
 def solve_plan(problem: MultiLTE, backend: str = "highs", progress: Progress = lambda _: None) -> PlanSolution:
     """The best certified plan for `problem`.
 
@@ -175,7 +141,10 @@ def solve_plan(problem: MultiLTE, backend: str = "highs", progress: Progress = l
             except KeyboardInterrupt:
                 note = "the bound was interrupted"
     seconds = time.perf_counter() - begin
-    return PlanSolution(problem, tables, certificate, bound, status, note, backend, engine, seconds, prices)
+    return PlanSolution(
+        problem=problem, tables=tables, certificate=certificate, lower_bound=bound, status=status, note=note,
+        backend=backend, engine=engine, seconds=seconds, prices=prices,
+    )  # fmt: skip
 
 
 def _baseline(problem: MultiLTE, status: str = "baseline", note: str = "") -> Found:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -25,6 +24,7 @@ from optdp.noise.multi import MultiLTE
 from optdp.noise.repair import repair
 from optdp.noise.shifting import shift_weights
 from optdp.noise.single import SingleLTE
+from optdp.outcome import Outcome, shown_epsilon
 
 if TYPE_CHECKING:
     from optdp.plan import PlanSolution
@@ -35,52 +35,23 @@ MARGINS = (1e-9, 1e-6, 1e-3)
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Solution:
-    """What came out: the mechanism, its certificate, and the numbers that a person asks for first."""
+@dataclass(frozen=True, kw_only=True)
+class Solution(Outcome[SingleLTE, Certificate]):
+    """What came out for one entity: the mechanism, its certificate, and the numbers that a person asks for first.
 
-    problem: SingleLTE
+    `status` is "optimal", "heuristic", "baseline", "interrupted", or whatever a solver said.
+    """
+
     mechanism: NoiseMatrix
-    certificate: Certificate
-    lower_bound: Fraction | None
-    """Proved: no mechanism for this problem does better. In units of the objective; None if no prices were found."""
-    status: str
-    """"optimal", "heuristic", "baseline", "interrupted", or whatever a solver said."""
-    note: str
-    backend: str
-    engine: str
-    seconds: float
-    prices: Prices | None = None
-
-    @property
-    def value(self) -> float:
-        """The objective: the MAE, or the MSE if that was minimised."""
-        return float(self.certificate.mae if self.problem.objective == "mae" else self.certificate.mse)
-
-    @property
-    def mae(self) -> float:
-        return float(self.certificate.mae)
-
-    @property
-    def mse(self) -> float:
-        return float(self.certificate.mse)
 
     @property
     def baseline_mae(self) -> float:
         """The MAE of geometric noise at the same epsilon."""
         return float(self.problem.cap)
 
-    @property
-    def gap(self) -> float | None:
-        """How far the objective is at most from the optimum, relative to the objective."""
-        if self.lower_bound is None:
-            return None
-        return max(0.0, (self.value - float(self.lower_bound)) / self.value) if self.value > 0 else 0.0
-
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""
         certificate = self.certificate
-        ordinary = certificate.ordinary_epsilon
         return {
             "kind": self.problem.kind,
             "status": self.status,
@@ -91,8 +62,8 @@ class Solution:
             "lower_bound": None if self.lower_bound is None else float(self.lower_bound),
             "gap": self.gap,
             "epsilon": show(self.problem.epsilon),
-            "certified_epsilon": self._epsilon(certificate.epsilon, self.problem.epsilon),
-            "ordinary_epsilon": "infinite" if ordinary is None else decimal_up(ordinary),
+            "certified_epsilon": shown_epsilon(certificate.epsilon, self.problem.epsilon),
+            "ordinary_epsilon": shown_epsilon(certificate.ordinary_epsilon),
             "never_worse": certificate.never_worse,
             "backend": self.backend,
             "engine": self.engine,
@@ -100,14 +71,6 @@ class Solution:
             "note": self.note,
             "meaning": EXPLANATION,
         }
-
-    @staticmethod
-    def _epsilon(found: Fraction | None, target: Fraction) -> str:
-        """Rounded up to 20 places, but not past the target that it was proved to keep."""
-        if found is None:
-            return "infinite"
-        rounded = decimal_up(found)
-        return show(target) if found <= target < Fraction(rounded) else rounded
 
     def artifact(self) -> Artifact:
         """The self-contained file for production."""
@@ -124,14 +87,7 @@ class Solution:
             "meaning": EXPLANATION,
             "explained": "docs/guarantee.md",
         }
-        provenance: dict[str, Any] = {
-            "optdp": version("optdp"),
-            "backend": self.backend,
-            "engine": self.engine,
-            "status": self.status,
-        }
-        if self.note:
-            provenance["note"] = self.note
+        provenance = self.provenance(version("optdp"))
         prices = stored(self.prices)
         if prices is not None:
             provenance["prices"] = prices
@@ -227,7 +183,10 @@ def _designed(
             continue
         seconds = time.perf_counter() - begin
         used = "optdp" if problem.method == "shifting" or draft.engine == "chain" else backend
-        found = Solution(problem, matrix, certificate, bound, said, caution, used, draft.engine, seconds, prices)
+        found = Solution(
+            problem=problem, mechanism=matrix, certificate=certificate, lower_bound=bound, status=said, note=caution,
+            backend=used, engine=draft.engine, seconds=seconds, prices=prices,
+        )  # fmt: skip
         return _not_worse_than_clamped(found, begin)
     return _baseline(problem, begin, status, f"geometric noise instead of the solver's answer: {failure}")
 
@@ -262,4 +221,7 @@ def _baseline(problem: SingleLTE, begin: float, status: str, note: str) -> Solut
             f"{note or 'Geometric noise does not do'}; and for geometric noise {error}{remedy}"
         ) from None
     seconds = time.perf_counter() - begin
-    return Solution(problem, matrix, certificate, None, status, note, "optdp", "geometric", seconds)
+    return Solution(
+        problem=problem, mechanism=matrix, certificate=certificate, lower_bound=None, status=status, note=note,
+        backend="optdp", engine="geometric", seconds=seconds,
+    )  # fmt: skip

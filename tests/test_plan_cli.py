@@ -448,8 +448,8 @@ def tail(n: int, p: float, count: int) -> float:
 @needs_mpyc
 def test_the_law_of_the_sum(tmp_path: Path) -> None:
     """Every value and every initial range of values is as frequent as the rows say, by exact binomial tails."""
-    plan, inputs = tmp_path / "plan", [0, 2]
-    solve(MultiLTE([Population.binomial(2, "0.5")] * 2, "1/5")).save(plan)
+    plan, inputs = tmp_path / "plan", [0, 3]  # another pair of inputs would be noticed
+    solve(MultiLTE([Population.binomial(2, "0.5"), Population.binomial(3, "0.4")], "1")).save(plan)
     law = exact_law(plan, inputs)
     assert max(law.values()) < Fraction(9, 10)
     assert sum(law.values()) == 1

@@ -75,14 +75,7 @@ def write_plan(solution: PlanSolution, folder: Path) -> None:
     claim = solution.claim()
     bare = [_bare(table) for table in solution.tables]
     identity = _identity(solution.problem.spec(), bare)
-    provenance: dict[str, Any] = {
-        "optdp": version("optdp"),
-        "backend": solution.backend,
-        "engine": solution.engine,
-        "status": solution.status,
-    }
-    if solution.note:
-        provenance["note"] = solution.note
+    provenance = solution.provenance(version("optdp"))
     members = []
     for i, table in enumerate(bare):
         own = {
