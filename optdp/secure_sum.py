@@ -7,8 +7,8 @@ the last one, as the sum less their own; with two parties, each learns the value
 show about a value has to be hidden by noise in it before it comes here.
 
 What is not promised: a party that does not follow the protocol can change the sum. The connections are plain TCP: who
-reads all that a party sends and receives learns its value, and who can reach the port and knows the session can pose
-as a party. Between machines, lay the connections through a VPN or SSH tunnels. When a run fails while the sum is being
+reads all that a party sends and receives learns its value, and who can reach the port can make the sum fail or pose as
+a party. Between machines, lay the connections through a VPN or SSH tunnels. When a run fails while the sum is being
 opened, some parties may have seen the sum; the error then says so.
 """
 

@@ -32,7 +32,7 @@ from optdp.noise.multi import MultiLTE
 from optdp.noise.plan_certificate import PlanCertificate, largest
 from optdp.noise.shared_error import table_reach
 from optdp.noise.shared_noise import SharedNoise
-from optdp.problem import from_spec
+from optdp.problem import Problem, from_spec
 
 if TYPE_CHECKING:
     from optdp.plan import PlanSolution
@@ -174,7 +174,7 @@ def _write_folder(folder: Path, contents: Mapping[str, bytes]) -> None:
 def _remove_plan(old: Path) -> None:
     """Delete what an earlier plan wrote; a file that somebody put there meanwhile is kept beside the new plan."""
     with contextlib.suppress(OSError):
-        for item in list(old.iterdir()) if old.exists() else []:
+        for item in [] if old.is_symlink() or not old.exists() else list(old.iterdir()):
             if _is_ours(item):
                 item.unlink()
         old.rmdir()
@@ -219,11 +219,16 @@ def is_party(path: str | Path) -> bool:
     return read(Path(path)).problem.get("kind") == MultiLTE.kind
 
 
-def open_party(path: str | Path) -> Member:
-    """Read one party's file; format and digest are checked, the joint claim cannot be from one file alone."""
+def open_party(path: str | Path, plan: MultiLTE | None = None) -> Member:
+    """Read one party's file; format and digest are checked, the joint claim cannot be from one file alone.
+
+    `plan` is the problem of the plan that the file should belong to, if that is known.
+    """
     artifact = read(Path(path))
     with _named(path):
-        return _member(artifact)
+        known = plan is not None and artifact.problem == strict_json.normal(plan.spec())
+        problem = plan if known and plan is not None else from_spec(artifact.problem)
+        return _member(artifact, problem)
 
 
 @contextlib.contextmanager
@@ -236,8 +241,7 @@ def _named(path: str | Path, words: str = "") -> Iterator[None]:
         raise ArtifactError(f"{files.name_of(path)}: {words}{text}") from None
 
 
-def _member(artifact: Artifact) -> Member:
-    problem = from_spec(artifact.problem)
+def _member(artifact: Artifact, problem: Problem) -> Member:
     if not isinstance(problem, MultiLTE):
         raise refused("A party's file must be of a problem of several entities", shown_kind(artifact.problem))
     party, identity = artifact.claim.get("party"), artifact.claim.get("plan")
@@ -294,7 +298,7 @@ def read_plan(folder: Path) -> tuple[MultiLTE, tuple[Table, ...], dict[str, Any]
         place = folder / party_file(i)
         if not place.exists():
             raise ArtifactError(f"{files.name_of(place)} is missing: the plan has {len(problem.parties)} parties.")
-        member = open_party(place)
+        member = open_party(place, problem)
         if member.party != i:
             raise ArtifactError(f"{files.name_of(place)}: this is the file of party {member.party}, not of party {i}.")
         if member.identity != document["plan"] or member.artifact.problem != document["problem"]:

@@ -1407,9 +1407,10 @@ def test_a_contraction_without_a_table_comes_back(tmp_path: Path) -> None:
         for party, rows in zip(problem.parties, contracted, strict=True)
     )
     certificate = certify_shared(problem, noise)
-    PlanSolution(problem, noise, certificate, None, "designed alone", "", "highs", "shares", 0.0).save(
-        tmp_path / "plan"
-    )
+    PlanSolution(
+        problem=problem, tables=noise, certificate=certificate, lower_bound=None, status="designed alone", note="",
+        backend="highs", engine="shares", seconds=0.0,
+    ).save(tmp_path / "plan")  # fmt: skip
     found = verify_plan(tmp_path / "plan")
     assert found.tables == noise
     assert found.certificate == certificate
