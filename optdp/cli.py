@@ -98,7 +98,7 @@ def verify(
     from optdp.math.exact import show
     from optdp.noise.certify import EXPLANATION
 
-    if artifact.is_dir():
+    if os.path.isdir(artifact):
         _verify_plan(artifact, as_json)
         return
     found = check(artifact)
@@ -163,7 +163,10 @@ def sample(
 def aggregate(
     plan: Annotated[Path, typer.Argument(help="The plan's folder; a party needs only its own file of it.")],
     party: Annotated[int, typer.Option(help="Which party this is, from 0.", min=0)],
-    value: Annotated[int, typer.Option("--input", "-x", help="The true sum of this party's people.")],
+    value: Annotated[
+        str,
+        typer.Option("--input", "-x", help="The true sum of this party's people; - reads it from standard input."),
+    ],
     parties: Annotated[str, typer.Option(help="host:port of every party in order, with commas between.")],
     timeout: Annotated[float, typer.Option(help="Seconds that the others may take in all.")] = 60.0,
     listen: Annotated[
@@ -179,7 +182,7 @@ def aggregate(
             "[yellow]connections are plain TCP: whoever reads all traffic of a party learns its report. "
             "Use a VPN or tunnels.[/]"
         )
-    found = join(plan, party, value, [item.strip() for item in parties.split(",")], timeout, listen)
+    found = join(plan, party, _whole_number(value), [item.strip() for item in parties.split(",")], timeout, listen)
     if as_json:
         _print_json({"party": party, "aggregate": found.total, "average": found.average, "plan": found.identity})
     else:
@@ -313,6 +316,15 @@ def _print_json(value: dict[str, Any]) -> None:
     print(json.dumps(value, indent=2))
 
 
+def _whole_number(text: str) -> int:
+    """The number, or the first line of standard input for `-`: arguments can be read by other users of a machine."""
+    given = sys.stdin.readline(100).strip() if text == "-" else text
+    try:
+        return int(given)
+    except ValueError:
+        raise ProblemError("--input must be a whole number, or - to read it. Found something else.") from None
+
+
 def _check_writable(path: Path) -> None:
     """Refuse before a long solve what could not be written after it."""
     folder = path.parent
@@ -425,6 +437,8 @@ def _verify_plan(folder: Path, as_json: bool) -> None:
             "certified_epsilon": stated["epsilon"],
             "ordinary_epsilon": stated["ordinary_epsilon"],
             "mae": float(certificate.own_mae[i]),
+            "baseline_mae": float(problem.share_mae),
+            "lower_bound": 0.0,
         }
         for i, stated in enumerate(claim["parties"])
     ]

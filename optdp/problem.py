@@ -302,13 +302,17 @@ def _first_line(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     tags = ("binomial", "iid", "independent", "counts", "others", "conditionals", "list[tagged-union")
     steps = [str(step) for step in first["loc"] if not str(step).startswith(tags) and "union" not in str(step)]
-    where = ".".join(steps) or "the problem"
+    where = _printable(".".join(steps)) or "the problem"
     if first["type"] == "extra_forbidden":
         return f"Unknown key {where!r}. Remove it, or see: optdp schema."
     if first["type"] == "missing":
         return f"{where} is missing. Add it; see: optdp schema."
-    shown = repr(first.get("input"))
-    return f"{where}: {first['msg']}. Found {shown if len(shown) <= 60 else shown[:57] + '...'}."
+    shown, said = repr(first.get("input")), _printable(first["msg"])
+    return f"{where}: {said}. Found {shown if len(shown) <= 60 else shown[:57] + '...'}."
+
+
+def _printable(text: str) -> str:
+    return "".join(sign if sign.isprintable() else "?" for sign in text[:300])
 
 
 def schema() -> dict[str, Any]:

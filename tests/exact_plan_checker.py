@@ -61,6 +61,10 @@ class Law:
 
     def times(self, count: int) -> Law:
         """The law of the sum of `count` independent copies."""
+        if len(self.weights) == 2:
+            no, yes = self.weights
+            weights = tuple(math.comb(count, k) * yes**k * no ** (count - k) for k in range(count + 1))
+            return Law(weights, self.denominator**count, self.low * count)
         result, power = POINT, self
         while count:
             if count & 1:

@@ -29,7 +29,7 @@ from optdp.errors import ArtifactError, CertificateError, ProblemError
 from optdp.noise.joint_certify import EXPLICIT, certify_plan
 from optdp.noise.matrix import NoiseMatrix
 from optdp.noise.multi import MultiLTE
-from optdp.noise.plan_certificate import PlanCertificate, largest
+from optdp.noise.plan_certificate import PlanCertificate
 from optdp.noise.shared_error import table_reach
 from optdp.noise.shared_noise import SharedNoise
 from optdp.problem import Problem, from_spec
@@ -383,12 +383,7 @@ def certify_tables(problem: MultiLTE, tables: Sequence[Table]) -> PlanCertificat
     if len(shared) == len(tables):
         from optdp.noise.divisible_certify import certify_shared
 
-        found = certify_shared(problem, shared)
-        for world in problem.also:  # the errors are those of the first world, the privacy is that of the worst
-            there = MultiLTE(world, problem.epsilon, problem.honest, f=problem.f)
-            epsilons = zip(found.epsilons, certify_shared(there, shared).epsilons, strict=True)
-            found = replace(found, epsilons=tuple(map(largest, epsilons)))
-        return found
+        return certify_shared(problem, shared)
     raise CertificateError("The tables of a plan must be all finite or all with shares of noise. Found both.")
 
 

@@ -39,12 +39,12 @@ from optdp.math.exact import ball, log_upper, lower_fraction, precision, upper_f
 from optdp.math.sgdl import SGDL
 from optdp.noise.laws import larger_quotient
 from optdp.noise.multi import MultiLTE
-from optdp.noise.plan_certificate import PlanCertificate
+from optdp.noise.plan_certificate import PlanCertificate, largest
 from optdp.noise.population import Population
 from optdp.noise.shared_error import CUT, ErrorLaw, aggregate_mae, aggregate_mse, exact_mean_absolute, table_reach
 from optdp.noise.shared_noise import SharedNoise
 
-LONGEST = 20_000_000
+LONGEST = 2_000_000
 """The longest law of an aggregate that is written out."""
 LARGEST_INPUT = 20_000
 """The largest input of an entity with a contraction or a table whose laws are written out."""
@@ -54,20 +54,28 @@ def certify_shared(problem: MultiLTE, plan: Sequence[SharedNoise]) -> PlanCertif
     """Recompute every figure of `plan`, one `SharedNoise` for each party of `problem`."""
     with precision():
         _check_plan(problem, plan)
+        cut = max(table_reach(noise) for noise in plan) + math.ceil(CUT / -math.log(plan[0].q))
+        plain = all(noise.contraction is None and not noise.rows for noise in plan)
+        if cut * len(plan) > LONGEST and not plain:
+            raise ArtifactError(f"Errors are added up to {LONGEST:,}. Found noise that reaches {cut:,} in each party.")
         pairs = list(zip(problem.parties, plan, strict=True))
         same = [pairs.index(pair) for pair in pairs]  # equal parties are looked at once
         counts = Counter(same)
-        leaks = {i: leak_of(*pairs[i]) for i in counts}
-        epsilons = tuple(_party_epsilon(problem, i, [leaks[j] for j in same]) for i in range(len(pairs)))
-        if all(noise.contraction is None and not noise.rows for noise in plan):
+        worlds = [_world_epsilons(problem, list(zip(world, plan, strict=True))) for world in problem.worlds]
+        epsilons = tuple(largest(each) for each in zip(*worlds, strict=True))
+        if plain:
             return _plain_certificate(problem, plan, epsilons)
-        cut = max(table_reach(noise) for noise in plan) + math.ceil(CUT / -math.log(plan[0].q))
-        if cut * len(plan) > LONGEST:
-            raise ArtifactError(f"Errors are added up to {LONGEST:,}. Found noise that reaches {cut:,} in each party.")
         errors = {i: ErrorLaw.of(*pairs[i], cut) for i in counts}
         own = tuple(upper_fraction(errors[i].absolute) for i in same)
         mae, mse = aggregate_mae(errors, counts), aggregate_mse(errors, counts)
         return PlanCertificate(epsilons, (None,) * len(plan), own, mae, mse)
+
+
+def _world_epsilons(problem: MultiLTE, pairs: Sequence[tuple[Population, SharedNoise]]) -> tuple[Fraction | None, ...]:
+    """The privacy of each party's people in one world."""
+    same = [pairs.index(pair) for pair in pairs]
+    leaks = {i: leak_of(*pairs[i]) for i in set(same)}
+    return tuple(_party_epsilon(problem, i, [leaks[j] for j in same]) for i in range(len(pairs)))
 
 
 def _plain_certificate(
@@ -99,7 +107,7 @@ def _check_plan(problem: MultiLTE, plan: Sequence[SharedNoise]) -> None:
         if noise.q != plan[0].q or noise.beta * problem.honest < 1:
             raise CertificateError(
                 f"The noise of any {problem.honest} parties must add up to geometric noise of one ratio. "
-                f"Found that party {i} adds a share of {noise.beta} of ratio {float(noise.q):.12g}."
+                f"Found that party {i} adds a share of {float(noise.beta):.12g} of ratio {float(noise.q):.12g}."
             )
         if population.last > LARGEST_INPUT and (noise.contraction is not None or noise.rows):
             raise ArtifactError(f"A contraction or a table is read for inputs up to {LARGEST_INPUT}. Found more.")

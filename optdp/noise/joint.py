@@ -102,7 +102,7 @@ class Draft:
             for rest in combinations(others, self.honest - 1):
                 besides = _without_each([sums[j] for j in rest])
                 around = np.convolve(besides[0], sums[rest[0]]) if rest else np.ones(1)
-                if not _fresh(seen, b"own", around):
+                if not _fresh(seen, b"own%d" % world, around):
                     continue
                 for kind in self.parties[i].secrets[world]:
                     for one, other in pairwise(kind):
@@ -111,7 +111,7 @@ class Draft:
                     for kind in self.parties[j].secrets[world]:
                         laws = kind @ self.tables[j]
                         for one, other in pairwise(laws):
-                            if _fresh(seen, one, other, beside):
+                            if _fresh(seen, b"%d" % world, one, other, beside):
                                 prior = number(self.parties[i].priors[world])
                                 first, second = np.convolve(one, beside), np.convolve(other, beside)
                                 yield View(prior, first, prior, second, self.parties[j].epsilon)

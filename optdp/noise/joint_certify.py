@@ -104,7 +104,7 @@ def _epsilons(
                 same: dict[tuple[object, ...], _Reports] = {}
                 reports = []
                 for population, table in zip(world, tables, strict=True):
-                    key = (id(population), table.inputs, table.rows, table.denominator)
+                    key = (str(population.spec), table.inputs, table.rows, table.denominator)
                     if key not in same:
                         same[key] = _reports(population, table)
                     reports.append(same[key])
@@ -145,18 +145,23 @@ def _quotients(honest: int, reports: Sequence[_Reports], worst: list[Fraction | 
                     assert known is not None
                     bound, sharp = _largest(columns[w], columns[w + 1], values, known)
                     worst[i], exact = bound, exact and sharp
+                    if bound is None:
+                        break
                 if worst[i] is None:
                     break
     return exact
 
 
-def _largest(one: arb_poly, other: arb_poly, values: Iterable[int], known: Fraction) -> tuple[Fraction, bool]:
-    """An upper bound of the larger of `known` and every quotient of coefficients, and whether the balls are narrow."""
+def _largest(one: arb_poly, other: arb_poly, values: Iterable[int], known: Fraction) -> tuple[Fraction | None, bool]:
+    """An upper bound of the larger of `known` and every quotient of coefficients, and whether the balls are narrow.
+
+    None, which is infinite, if a coefficient cannot be told from zero.
+    """
     limit, narrow = ball(known), True
     for s in values:
         a, b = one[int(s)], other[int(s)]
         if not (a > 0 and b > 0):
-            return max(known, Fraction(2) ** 64), False
+            return None, False
         ratio = larger_quotient(a, b)
         if not ratio < limit:
             narrow = narrow and bool(ratio.rad() < ratio.mid() * arb(2) ** -100)

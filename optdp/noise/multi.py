@@ -113,8 +113,8 @@ class MultiLTE:
                 f"negatives. Found {list(factors)}."
             )
         share = to_fraction(divisor, "divisor")
-        if share <= 0:
-            raise ProblemError(f"divisor must be larger than 0. Found {show(share)}.")
+        if not Fraction(1, 10**12) <= share <= 10**12:
+            raise ProblemError(f"divisor must lie between 1e-12 and 1e12. Found {str(divisor)[:40]}.")
         worlds = tuple(tuple(world) for world in also)
         for world in worlds:
             if len(world) != len(members):
