@@ -37,8 +37,17 @@ figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
 axes.axhline(first.baseline_mae, color=grey, linewidth=2.5)
 axes.text(3.4, first.baseline_mae - 0.25, "geometric noise", ha="right")
 places = range(len(rows))
-axes.bar([x - 0.2 for x in places], [row[1] for row in rows], 0.38, color="#e07b00", alpha=0.6, label="plan for that prior alone: not private")
-axes.bar([x + 0.2 for x in places], [row[2] for row in rows], 0.38, color="#2f81f7", label="plan for that and the full prior")
+axes.bar(
+    [x - 0.2 for x in places],
+    [row[1] for row in rows],
+    0.38,
+    color="#e07b00",
+    alpha=0.6,
+    label="plan for that prior alone: not private",
+)
+axes.bar(
+    [x + 0.2 for x in places], [row[2] for row in rows], 0.38, color="#2f81f7", label="plan for that and the full prior"
+)
 axes.set(xlabel="share of the people that is uncertain", ylabel="mean absolute error", ylim=(0, 4.2))
 axes.set_xticks(list(places), [row[0] for row in rows])
 axes.spines[["top", "right"]].set_visible(False)

@@ -20,7 +20,9 @@ if max(sizes) > 40:
 errors = {name: solve(MultiLTE(parties, epsilon="0.3", method=method)).mae for name, method in ways.items()}
 geometric = errors["shares of geometric noise"]
 for name, error in errors.items():
-    print(f"{name:<26} error {error:8.4f}, {error / mean:8.4%} of the mean, {1 - error / geometric:6.1%} below geometric")
+    print(
+        f"{name:<26} error {error:8.4f}, {error / mean:8.4%} of the mean, {1 - error / geometric:6.1%} below geometric"
+    )
 
 try:
     import matplotlib

@@ -44,7 +44,9 @@ axes.text(gaps[-1], geometric + 0.6, "geometric noise", ha="right")
 axes.plot(gaps, [item.error for item in likely], color="#e07b00", linewidth=2, label=f"one plan, mean {plan.mae:.2f}")
 ours = [alone[item.total] for item in likely]
 axes.plot(gaps, ours, color="#2f81f7", linewidth=1.3, label=f"one entity, never worse, mean {whole.mae:.2f}")
-axes.set(xlabel="distance of the true sum from its mean (grey: how likely)", ylabel="mean absolute error", ylim=(0, None))
+axes.set(
+    xlabel="distance of the true sum from its mean (grey: how likely)", ylabel="mean absolute error", ylim=(0, None)
+)
 axes.spines[["top", "right"]].set_visible(False)
 axes.legend(frameon=False, fontsize=9)
 figure.savefig(place, transparent=True, metadata={"Date": None} if place.endswith(".svg") else None)

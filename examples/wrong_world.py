@@ -1,6 +1,6 @@
 """Our plan says that half of the people are away. What is its epsilon really if it is 45%, or if someone knows some?
 
-A plan is as sensitive to its priors as one entity's matrix is. Measure it, and design for the worlds you cannot rule out.
+A plan leans on its priors as one entity's matrix does. Measure it, and design for the worlds you cannot rule out.
 """
 
 from optdp import MultiLTE, Population, epsilon_under, solve

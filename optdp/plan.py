@@ -48,7 +48,7 @@ Found = tuple[tuple[Table, ...], PlanCertificate, str, str]
 class PlanSolution(Outcome[MultiLTE, PlanCertificate]):
     """What came out for several entities: a table for each, their joint certificate, and the numbers asked for first.
 
-    `status` is "local optimum", "designed alone", "baseline" or "interrupted". The lower bound holds for every plan,
+    `status` is "local optimum", "time limit", "designed alone", "baseline" or "interrupted". The lower bound holds for every plan,
     and for one entity that holds all data.
     """
 
@@ -191,6 +191,8 @@ def _joint(problem: MultiLTE, progress: Progress) -> Found:
             for plan in descend(start, problem, paces, progress, patience, begin + DESCENT):
                 latest = plan
             best, latest = _better(best, latest, power), None
+        if time.perf_counter() - begin > DESCENT:
+            status = "time limit"
     except KeyboardInterrupt:
         status = "interrupted"
         best = _better(best, latest, power)
@@ -246,7 +248,10 @@ def _alone(problem: MultiLTE, progress: Progress) -> list[NoiseMatrix]:
                 tail="none",
                 never_worse=False,
             )
-            found[key] = solve(single).mechanism
+            first = solve(single)
+            if first.status == "interrupted":
+                raise KeyboardInterrupt
+            found[key] = first.mechanism
         tables.append(found[key])
     return tables
 

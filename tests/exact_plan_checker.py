@@ -52,6 +52,8 @@ class Law:
 
     def plus(self, other: Law) -> Law:
         """The law of the sum: the polynomials are multiplied as two long integers (Kronecker's trick)."""
+        if POINT in (self, other):
+            return other if self == POINT else self
         width = (sum(self.weights) * sum(other.weights)).bit_length() // 8 + 1
         product = _pack(self.weights, width) * _pack(other.weights, width)
         size = len(self.weights) + len(other.weights) - 1
@@ -166,15 +168,12 @@ def prior(spec: dict[str, Any]) -> Prior:
         for (law, count), (_, left) in zip(crowd, kept, strict=True):
             known += sum((w * value for w, value in enumerate(law)), Fraction(0)) * (count - left)
         crowd = kept
-    start = Law((1,), 1, round(known))
     secrets = []
     for i, (law, _) in enumerate(crowd):
-        others = start
-        for j, (other, count) in enumerate(crowd):
-            others = others.plus(Law.of(other).times(count - (i == j)))
-        secrets.append([others.shifted(w) for w in range(len(law))])
-    total = start.plus(total_law(Law.of(law).times(count) for law, count in crowd))
-    return Prior(total, secrets, last, largest)
+        others = total_law(Law.of(other).times(count - (i == j)) for j, (other, count) in enumerate(crowd))
+        secrets.append([others.shifted(round(known) + w) for w in range(len(law))])
+    total = total_law(Law.of(law).times(count) for law, count in crowd)
+    return Prior(total.shifted(round(known)), secrets, last, largest)
 
 
 # ---------------------------------------------------------------------- tables

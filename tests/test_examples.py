@@ -12,6 +12,13 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 SAYS = {
+    "aggregate_locally.py": ["every office opened the same sum: True"],
+    "figure_5.py": ["m = 5, p = 0.05", "geometric 3.284"],
+    "figure_6.py": ["plan for both", "geometric 3.284"],
+    "figure_7.py": ["shares of geometric noise", "one plan"],
+    "figure_8.py": ["on average", "geometric 13.321"],
+    "plan_two_offices.py": ["shared geometric noise 1.919", "verified two-offices", "we publish"],
+    "wrong_world.py": ["0.5 away, half known", "geometric 1.919"],
     "compare_backends.py": ["epsilon as returned", "highs        optimal"],
     "emails_up_to_four.py": ["unit", "all", "geometric 3.959"],
     "figure_1.py": ["geometric", "quotients"],

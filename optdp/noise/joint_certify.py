@@ -112,11 +112,12 @@ def _epsilons(
                 worst = _alike(reports, worst)
         if exact or bits == PRECISIONS[-1]:
             break
-    found: list[Fraction | None] = []
-    for i, ratio in enumerate(worst):
-        factor = problem.epsilon / problem.step_epsilon(i)
-        found.append(None if ratio is None else log_upper(ratio) * factor)
-    return tuple(found)
+    moves = [abs(f) * party.largest for world in worlds for f, party in zip(problem.f, world, strict=True)]
+    reach = max(problem.sensitivity, *moves)
+    return tuple(
+        None if ratio is None else log_upper(ratio) * reach / abs(factor)
+        for ratio, factor in zip(worst, problem.f, strict=True)
+    )
 
 
 def _alike(reports: Sequence[_Reports], worst: Sequence[Fraction | None]) -> list[Fraction | None]:

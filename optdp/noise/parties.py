@@ -22,7 +22,7 @@ from optdp.noise.multi import MultiLTE
 Array = npt.NDArray[np.float64]
 
 RARE = 1e-13
-"""Inputs beyond the rows have at most this probability on either side, in every world."""
+"""Inputs beyond the rows have at most this probability on either side, in every world, whatever one person does."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,12 @@ def parties_of(problem: MultiLTE, margins: Sequence[int]) -> list[Party]:
     found = []
     for i, factor in enumerate(problem.f):
         populations = [world[i] for world in problem.worlds]
-        first = min(_edge(population.total, False) for population in populations)
-        last = max(_edge(population.total, True) for population in populations)
+        laws = [
+            law
+            for population in populations
+            for law in (population.total, *(law for person in population.people for law in person.conditionals))
+        ]
+        first, last = min(_edge(law, False) for law in laws), max(_edge(law, True) for law in laws)
         ends = sorted((factor * first, factor * last))
         chain = None
         if problem.fallback_epsilon is not None:
