@@ -48,8 +48,8 @@ Found = tuple[tuple[Table, ...], PlanCertificate, str, str]
 class PlanSolution(Outcome[MultiLTE, PlanCertificate]):
     """What came out for several entities: a table for each, their joint certificate, and the numbers asked for first.
 
-    `status` is "local optimum", "time limit", "designed alone", "baseline" or "interrupted". The lower bound holds for every plan,
-    and for one entity that holds all data.
+    `status` is "local optimum", "time limit", "designed alone", "baseline" or "interrupted". The lower bound holds
+    for every plan, and for one entity that holds all data.
     """
 
     tables: tuple[Table, ...]
