@@ -33,7 +33,7 @@ RESERVE = Fraction(996, 1000)
 """The share of epsilon that the first plan spends, so that the programs have room."""
 MORE_TRIES, DESCENT = 20.0, 540.0
 """Seconds after which no further start is tried, and after which a descent ends with what it has."""
-MOST_PARTIES = 100
+MOST_PARTIES = 64
 """With more parties each designs its noise alone."""
 BITS = (62, 128)
 """Denominators of the tables, in turn, until the rounded plan is private."""
