@@ -28,7 +28,7 @@ needs_mpyc = pytest.mark.skipif(not importlib.util.find_spec("mpyc"), reason="th
 
 HEAD = 'kind = "multi-lte"\nepsilon = "0.5"\n'
 ONE = '[[parties]]\nkind = "binomial"\nn = 4\np = "0.5"\n'
-OTHER = '[[parties]]\nkind = "binomial"\nn = 3\np = "0.4"\n'
+OTHER = '[[parties]]\nkind = "binomial"\nn = 3\np = "0.5"\n'
 ENVIRONMENT = {**os.environ, "COLUMNS": "200", "PYTHONPATH": str(ROOT)}
 Done = subprocess.CompletedProcess[str]
 

@@ -38,7 +38,7 @@ from optdp.plan import PlanSolution
 Document = dict[str, Any]
 Change = Callable[["Forgery", random.Random], None]
 
-PEOPLE = (Population.binomial(5, "0.5"), Population.binomial(4, "0.4"))
+PEOPLE = (Population.binomial(5, "0.5"), Population.binomial(4, "0.5"))
 
 
 @pytest.fixture(scope="module")
