@@ -157,6 +157,8 @@ def _divisible(problem: MultiLTE, progress: Progress) -> Found:
         plan = design(problem, problem.contraction, progress)
     except KeyboardInterrupt:
         return _baseline(problem, "interrupted", "interrupted before the parties' noise was designed")
+    except ArithmeticError as error:
+        return _baseline(problem, "baseline", f"what was designed cannot be measured: {error}")
     return plan.parties, plan.certificate, "designed alone", ""
 
 

@@ -47,7 +47,7 @@ def errors_by_total(plan: Plan) -> list[ErrorByTotal]:
         for chance, target, row in zip(chances, targets, table.rows, strict=True):
             for s, weight in row:
                 own[int(target) - start, s - int(target) - shift] += chance * (weight / table.denominator)
-        if joint.size * own.size > CELLS**2:
+        if (joint.shape[0] + own.shape[0]) * (joint.shape[1] + own.shape[1]) > CELLS:
             raise ProblemError("The plan is too large to be looked at total by total.")
         joint = fftconvolve(joint, own)
         first, least = first + start, least + shift

@@ -80,6 +80,10 @@ class MultiLTE:
         also: Sequence[Sequence[Population]] = (),
         contraction: Contraction = "optimal",
     ) -> None:
+        lists: dict[str, object] = {"parties": parties, "f": f or (), "also": also}
+        for listed, found in lists.items():
+            if not isinstance(found, list | tuple):
+                raise ProblemError(f"{listed} must be a list. Found {str(found)[:60]!r}.")
         members = tuple(parties)
         if not 2 <= len(members) <= MOST_PARTIES:
             raise ProblemError(
