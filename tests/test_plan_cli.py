@@ -6,7 +6,6 @@ import importlib.util
 import json
 import math
 import os
-import random
 import select
 import shutil
 import signal
@@ -22,6 +21,7 @@ from typing import Any
 import pytest
 
 from optdp import MultiLTE, Population, solve
+from tests.loopback import free_addresses
 
 ROOT = Path(__file__).resolve().parent.parent
 needs_mpyc = pytest.mark.skipif(not importlib.util.find_spec("mpyc"), reason="the secure sum needs MPyC")
@@ -242,21 +242,6 @@ def test_an_earlier_plan_is_replaced(home: Path, tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------------- aggregate
-
-
-taken: set[int] = set()
-
-
-def free_addresses(m: int) -> list[str]:
-    """Ports on loopback below those that the system gives to outgoing connections."""
-    ports: list[int] = []
-    while len(ports) < m:
-        port = random.SystemRandom().randrange(15000, 32000)
-        with socket.socket() as trial:
-            if port not in taken and trial.connect_ex(("127.0.0.1", port)) != 0:
-                taken.add(port)
-                ports.append(port)
-    return [f"localhost:{port}" for port in ports]
 
 
 def listening(address: str, within: float = 20.0) -> bool:

@@ -7,7 +7,6 @@ import itertools
 import json
 import logging
 import os
-import random
 import select
 import signal
 import socket
@@ -23,6 +22,7 @@ import pytest
 from optdp import secure_sum as module
 from optdp.errors import ProblemError
 from optdp.secure_sum import secure_sum
+from tests.loopback import free_addresses
 
 if not importlib.util.find_spec("mpyc"):  # not imported here: MPyC would read the command line of pytest
     pytest.skip("the secure sum needs MPyC, which is not installed", allow_module_level=True)
@@ -145,21 +145,6 @@ class Crew:
 def job(value: int, party: int, addresses: list[str], **others: Any) -> dict[str, Any]:
     return {"value": value, "party": party, "addresses": addresses, "session": PLAN, "bound": LARGE, "timeout": 20,
             **others}  # fmt: skip
-
-
-taken: set[int] = set()
-
-
-def free_addresses(m: int) -> list[str]:
-    """Ports on loopback below those that the system gives to outgoing connections."""
-    ports: list[int] = []
-    while len(ports) < m:
-        port = random.SystemRandom().randrange(15000, 32000)
-        with socket.socket() as trial:
-            if port not in taken and trial.connect_ex(("127.0.0.1", port)) != 0:
-                taken.add(port)
-                ports.append(port)
-    return [f"localhost:{port}" for port in ports]
 
 
 @pytest.fixture(scope="module")
