@@ -1,0 +1,1 @@
+"""What shuffling buys (papers B and C): bounds, calibration, composition."""

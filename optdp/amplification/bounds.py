@@ -1,0 +1,234 @@
+"""The bounds: one plain function for each, in a registry, each an upper or a lower bound of delta.
+
+A bound gives `log delta` as a function of epsilon: `-inf` where delta is zero, None where it says nothing. Upper bounds
+hold for every pair of neighbouring data sets; lower bounds are reached by one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from optdp.amplification import closed_forms
+from optdp.amplification.binary import binary_delta, data_set_delta
+from optdp.amplification.cells import Cells, cells
+from optdp.amplification.randomizers import KRR, Gaussian, Randomizer, variation_cells
+
+FINE = 1 << 16
+MIDDLE = 1 << 14
+COARSE = 1 << 12
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Who shuffles what: a member of a family of randomizers, and how many people."""
+
+    randomizer: Randomizer
+    eps0: float
+    n: int
+
+
+LogDelta = Callable[[Setting, float, int], float | None]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """`log_delta(setting, epsilon, grid)`; what is proved needs the bound's own `grid`, less is a guess to start from."""
+
+    side: Literal["upper", "lower"]
+    source: str
+    fits: Callable[[Setting], str]
+    """Why the bound does not apply to a setting, or nothing."""
+    log_delta: LogDelta
+    grid: int = 0
+    """The finest grid that is worth its time; 0 for a closed form."""
+
+
+def _pure(setting: Setting) -> str:
+    """Analyses of any eps0-LDP randomizer."""
+    return (
+        "" if math.isfinite(setting.eps0) and not _approximate(setting) else "needs a randomizer that is pure eps0-LDP"
+    )
+
+
+def _approximate(setting: Setting) -> bool:
+    return isinstance(setting.randomizer, Gaussian)
+
+
+def _only(kind: str) -> Callable[[Setting], str]:
+    return lambda setting: "" if setting.randomizer.kind == kind else f"is for {kind} only"
+
+
+def _closed(function: Callable[[float, float, int], float | None]) -> LogDelta:
+    def log_delta(setting: Setting, epsilon: float, grid: int) -> float | None:
+        return _log(function(epsilon, setting.eps0, setting.n))
+
+    return log_delta
+
+
+def _closed_krr(function: Callable[[float, float, int, int], float | None]) -> LogDelta:
+    def log_delta(setting: Setting, epsilon: float, grid: int) -> float | None:
+        assert isinstance(setting.randomizer, KRR)
+        return _log(function(epsilon, setting.eps0, setting.n, setting.randomizer.k))
+
+    return log_delta
+
+
+def _log(delta: float | None) -> float | None:
+    if delta is None or not delta < 1.0:
+        return None
+    return math.log(delta) if delta > 0.0 else -math.inf
+
+
+def _theorem_1(epsilon: float, eps0: float, n: int, k: int) -> float | None:
+    return closed_forms.theorem_1(epsilon, n, k, closed_forms.krr_similarity(eps0, k))
+
+
+def _clones(setting: Setting, epsilon: float, grid: int) -> float:
+    """Every other message is a copy of either of the two with probability `e^-eps0` in all (Feldman et al. 2021)."""
+    p = math.exp(setting.eps0)
+    high, low = p / (p + 1.0), 1.0 / (p + 1.0)
+    return cells((high, low), (low, high), (0.5 / p, 0.5 / p)).log_delta(setting.n, epsilon, grid).upper
+
+
+def _stronger_clones(setting: Setting, epsilon: float, grid: int) -> float:
+    """The same with probability `2/(e^eps0 + 1)` in all (Feldman et al. 2023); our proof is by the blanket."""
+    p = math.exp(setting.eps0)
+    high, low = p / (p + 1.0), 1.0 / (p + 1.0)
+    return cells((high, low), (low, high), (low, low)).log_delta(setting.n, epsilon, grid).upper
+
+
+def _variation(setting: Setting, epsilon: float, grid: int) -> float | None:
+    ratios = setting.randomizer.ratios(setting.eps0)
+    assert ratios is not None
+    return variation_cells(ratios).log_delta(setting.n, epsilon, grid).upper
+
+
+def _variation_fits(setting: Setting) -> str:
+    ratios = setting.randomizer.ratios(setting.eps0)
+    return "" if ratios is not None and math.isfinite(ratios.p) else "needs variation-ratio parameters"
+
+
+def _published(setting: Setting, epsilon: float, grid: int) -> float:
+    """The variation-ratio pair as published for k-RR: it merges outputs that a data set can keep apart.
+
+    Merging can only lower the divergence of the data set whose others all hold a third value, so that it is a lower
+    bound for k >= 3, whatever it was published as.
+    """
+    randomizer = setting.randomizer
+    assert isinstance(randomizer, KRR)
+    p, k = math.exp(setting.eps0), randomizer.k
+    c = 1.0 / (p + k - 1.0)
+    common = (k - 2.0) * c
+    pair = cells((p * c, c, common), (c, p * c, common), (c, c, 1.0 - 2.0 * c))
+    return pair.log_delta(setting.n, epsilon, grid).lower
+
+
+def _published_fits(setting: Setting) -> str:
+    wanted = isinstance(setting.randomizer, KRR) and setting.randomizer.k >= 3
+    return "" if wanted else "is for k-rr with k >= 3 only"
+
+
+@lru_cache(maxsize=64)
+def _blankets(randomizer: Randomizer, eps0: float, tail: float) -> list[Cells]:
+    return randomizer.blankets(eps0, tail)
+
+
+@lru_cache(maxsize=64)
+def _data_sets(randomizer: Randomizer, eps0: float) -> list[Cells]:
+    return randomizer.data_sets(eps0)
+
+
+def _blanket_fits(setting: Setting) -> str:
+    return "needs a randomizer whose law is known" if setting.randomizer.kind == "generic" else ""
+
+
+def _blanket(setting: Setting, epsilon: float, grid: int) -> float:
+    """The blanket expectation itself (B, Lemma 8), for the worst pair of inputs."""
+    if _approximate(setting):
+        return _with_tails(setting, epsilon, grid)
+    return _worst(_blankets(setting.randomizer, setting.eps0, 0.0), setting.n, epsilon, grid)
+
+
+def _worst(every: list[Cells], n: int, epsilon: float, grid: int) -> float:
+    """The largest upper bound; cells whose cheap bound is below it are not looked at closely."""
+    if len(every) == 1:
+        return every[0].log_delta(n, epsilon, grid).upper
+    cheap = sorted(((pair.log_delta(n, epsilon, 256).upper, i) for i, pair in enumerate(every)), reverse=True)
+    worst = -math.inf
+    for bound, i in cheap:
+        if bound <= worst:
+            break
+        worst = max(worst, min(bound, every[i].log_delta(n, epsilon, grid).upper))
+    return worst
+
+
+def _with_tails(setting: Setting, epsilon: float, grid: int) -> float:
+    """A law without a largest likelihood ratio: its far ends are given away, as much of them as pays best."""
+    best, chosen, tail = 0.0, 0.0, 1e-2
+    while tail > 1e-60:
+        found = _worst(_blankets(setting.randomizer, setting.eps0, tail), setting.n, epsilon, min(grid, COARSE))
+        if found < best:
+            best, chosen = found, tail
+        if math.log(tail) < best - 12.0:
+            break
+        tail /= 8.0
+    if chosen and grid > COARSE:
+        best = min(best, _worst(_blankets(setting.randomizer, setting.eps0, chosen), setting.n, epsilon, grid))
+    return best
+
+
+def _data_set(setting: Setting, epsilon: float, grid: int) -> float:
+    """The data set that looks worst on a coarse grid, and then for certain."""
+    every, n = _data_sets(setting.randomizer, setting.eps0), setting.n
+    if len(every) > 1:
+        every = [max(every, key=lambda pair: pair.log_delta(n, epsilon, COARSE).upper)]
+    if grid <= COARSE:  # a guess, to start from
+        return max((pair.log_delta(n, epsilon, grid).upper for pair in every), default=-math.inf)
+    return max((pair.log_delta(n, epsilon, grid).lower for pair in every), default=-math.inf)
+
+
+def _binary_fits(setting: Setting) -> str:
+    wanted = isinstance(setting.randomizer, KRR) and setting.randomizer.k == 2
+    return "" if wanted else "is for k-rr with k = 2 only"
+
+
+def _binary(side: Literal["upper", "lower"]) -> LogDelta:
+    def log_delta(setting: Setting, epsilon: float, grid: int) -> float | None:
+        n, eps0 = setting.n, setting.eps0
+        if grid <= COARSE:  # a guess, to start the proof from
+            return _log(max(data_set_delta(n, eps0, epsilon, held).lower for held in (0, n - 1)))
+        worst = binary_delta(n, eps0, epsilon)
+        return _log(worst.upper if side == "upper" else worst.lower)
+
+    return log_delta
+
+
+BOUNDS: dict[str, Bound] = {
+    "erlingsson": Bound("upper", "Erlingsson et al. 2019 (B, Theorem 4)", _pure, _closed(closed_forms.erlingsson)),
+    "hoeffding-generic": Bound("upper", "B, Theorem 6", _pure, _closed(closed_forms.hoeffding_generic)),
+    "bennett-generic": Bound("upper", "B, Lemmas 7, 8, 9, 11", _pure, _closed(closed_forms.bennett_generic)),
+    "hoeffding-k-rr": Bound("upper", "B, Lemmas 6, 8, 10, 12", _only("k-rr"), _closed_krr(closed_forms.hoeffding_krr)),
+    "bennett-k-rr": Bound("upper", "B, Lemmas 6, 8, 11, 12", _only("k-rr"), _closed_krr(closed_forms.bennett_krr)),
+    "theorem-1": Bound("upper", "B, Theorem 1", _only("k-rr"), _closed_krr(_theorem_1)),
+    "hoeffding-laplace": Bound(
+        "upper", "B, Lemmas 6, 8, 10, 13", _only("laplace"), _closed(closed_forms.hoeffding_laplace)
+    ),
+    "bennett-laplace": Bound(
+        "upper", "B, Lemmas 6, 8, 11, 13", _only("laplace"), _closed(closed_forms.bennett_laplace)
+    ),
+    "clones-closed": Bound("upper", "Feldman et al. 2021", _pure, _closed(closed_forms.clones)),
+    "clones": Bound("upper", "Feldman et al. 2021, numerically", _pure, _clones, MIDDLE),
+    "stronger-clones-closed": Bound("upper", "Feldman et al. 2023", _pure, _closed(closed_forms.stronger_clones)),
+    "stronger-clones": Bound("upper", "Feldman et al. 2023, proved by the blanket", _pure, _stronger_clones, FINE),
+    "variation-ratio": Bound("upper", "Wang et al. 2024, as far as proved", _variation_fits, _variation, MIDDLE),
+    "blanket": Bound("upper", "B, Lemma 8, by FFT", _blanket_fits, _blanket, FINE),
+    "binary-exact": Bound("upper", "all data sets of binary randomized response", _binary_fits, _binary("upper"), FINE),
+    "variation-ratio-lower": Bound("lower", "Wang et al. 2024, as published", _published_fits, _published, MIDDLE),
+    "data-set": Bound("lower", "a pair of concrete data sets", lambda _: "", _data_set, FINE),
+    "binary-exact-lower": Bound("lower", "the worst data set found", _binary_fits, _binary("lower"), FINE),
+}
+"""Every bound by its name. To add one, write its function and its line."""

@@ -1,0 +1,177 @@
+"""Whichever of epsilon, delta, eps0, n (and k) is missing, from one bound: root finding on the private side.
+
+`excess = log(bound of delta) - log(delta)` is monotone in each of them, so the answer is where it crosses zero. A
+guess comes from a coarse grid, the answer from the bound's own; it was evaluated when it is returned. From an upper
+bound comes a value that keeps the promise; from a lower bound one that breaks it, so that the truth lies between.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+
+from optdp.amplification.bounds import COARSE, Bound, Setting
+from optdp.amplification.randomizers import KRR, LARGEST_EPS0
+from optdp.math.roots import edge, last_whole, narrowed
+
+LARGEST_EPSILON = 60.0
+LARGEST_N = 10**10
+LARGEST_K = 10**9
+SMALLEST_EPS0 = 1e-6
+
+
+@dataclass(frozen=True)
+class Question:
+    """A setting with the wanted `epsilon` and `delta`; the one that is asked for is ignored."""
+
+    setting: Setting
+    epsilon: float
+    delta: float
+
+
+def answer(bound: Bound, unknown: str, question: Question, grid: int | None = None) -> float | None:
+    """What `bound` says of the unknown, or None if it says nothing within the limits; a smaller `grid` is faster."""
+    return ANSWERS[unknown](bound, question, bound.grid if grid is None else min(grid, bound.grid))
+
+
+def _excess(bound: Bound, setting: Setting, epsilon: float, delta: float, grid: int) -> float:
+    """Positive where an upper bound does not promise delta; for a lower bound the sign is turned."""
+    found = bound.log_delta(setting, epsilon, grid)
+    if bound.side == "lower":
+        return -math.inf if found is None else _turned(math.log(delta) - found)
+    return math.inf if found is None else found - math.log(delta)
+
+
+def _turned(excess: float) -> float:
+    """`<= 0` must mean that delta is surely broken: equality is not enough."""
+    return excess if excess != 0.0 else 2.0**-50
+
+
+def _real(excess: Callable[[float, int], float], kept: float, broken: float, grid: int) -> float | None:
+    """The answer between two ends, first by the coarse grid and then by the one that is wanted."""
+
+    @cache
+    def fine(x: float) -> float:
+        return min(excess(x, grid), 1e6)
+
+    def coarse(x: float) -> float:
+        return min(excess(x, COARSE), 1e6)
+
+    if grid > COARSE and coarse(kept) <= 0.0 < coarse(broken):
+        guess = edge(coarse, kept, broken, 1e-7 * abs(broken - kept))
+        nearby = guess + 1e-3 * (kept - guess)
+        slope = (coarse(nearby) - coarse(guess)) / (nearby - guess) if nearby != guess else 0.0
+        if slope != 0.0 and abs(slope) < 1e12:
+            kept, broken = narrowed(fine, guess, slope, kept, broken)
+    if fine(kept) > 0.0:
+        return None
+    return broken if fine(broken) <= 0.0 else edge(fine, kept, broken)
+
+
+def _epsilon(bound: Bound, question: Question, grid: int) -> float | None:
+    """The smallest epsilon. An upper bound must reach it below eps0, where it is worth nothing."""
+    setting, delta = question.setting, question.delta
+    most = min(setting.eps0 * (1.0 - 1e-9), LARGEST_EPSILON)
+
+    def excess(epsilon: float, spent: int) -> float:
+        return _excess(bound, setting, epsilon, delta, spent)
+
+    if bound.side == "upper":
+        return _real(excess, most, 0.0, grid)
+    return _real(excess, 0.0, most, grid)
+
+
+def _delta(bound: Bound, question: Question, grid: int) -> float | None:
+    """Delta itself."""
+    found = bound.log_delta(question.setting, question.epsilon, grid)
+    if found is None:
+        return None
+    value = math.exp(found)
+    if bound.side == "lower":
+        return value * (1.0 - 1e-14)
+    return min(1.0, max(value * (1.0 + 1e-14), 0.0 if found == -math.inf else 5e-324))
+
+
+def _eps0(bound: Bound, question: Question, grid: int) -> float | None:
+    """The largest eps0."""
+
+    def excess(eps0: float, spent: int) -> float:
+        moved = replace(question.setting, eps0=eps0)
+        if bound.fits(moved):
+            return math.inf
+        return _excess(bound, moved, question.epsilon, question.delta, spent)
+
+    least, most = max(SMALLEST_EPS0, question.epsilon * (1.0 + 1e-9)), LARGEST_EPS0
+    if least >= most:
+        return None
+    if bound.side == "upper":
+        return _real(excess, least, most, grid)
+    return _real(excess, most, least, grid)
+
+
+def _whole(excess: Callable[[int, int], float], kept: int, broken: int, grid: int) -> int | None:
+    """A whole number between two ends: geometric bisection by the coarse grid, then steps around what it found."""
+
+    @cache
+    def fine(value: int) -> float:
+        return excess(value, grid)
+
+    if fine(kept) > 0.0:
+        return None
+    if fine(broken) <= 0.0:
+        return broken
+    if grid > COARSE:
+        low, high = kept, broken
+        while abs(math.log(low / high)) > 1e-3 and abs(low - high) > 1:
+            middle = round(math.sqrt(low) * math.sqrt(high))
+            low, high = (middle, high) if excess(middle, COARSE) <= 0.0 else (low, middle)
+        step = max(1, low // 1000)
+        toward = 1 if broken > kept else -1
+        if fine(low) <= 0.0:
+            while (low - broken) * toward < 0 and fine(low) <= 0.0:
+                kept, low, step = low, low + toward * step, step * 4
+            broken = low if (low - broken) * toward < 0 else broken
+        else:
+            while (low - kept) * toward > 0 and fine(low) > 0.0:
+                broken, low, step = low, low - toward * step, step * 4
+            kept = low if (low - kept) * toward > 0 else kept
+    return last_whole(fine, kept, broken)
+
+
+def _n(bound: Bound, question: Question, grid: int) -> float | None:
+    """The smallest number of people; from a lower bound the largest that is surely too small."""
+
+    def excess(n: int, spent: int) -> float:
+        return _excess(bound, replace(question.setting, n=n), question.epsilon, question.delta, spent)
+
+    if bound.side == "upper":
+        return _whole(excess, LARGEST_N, 2, grid)
+    return _whole(excess, 2, LARGEST_N, grid)
+
+
+def _k(bound: Bound, question: Question, grid: int) -> float | None:
+    """For a fixed gamma the largest k; for a fixed eps0, where more values hide better, the smallest k from 3 on."""
+    randomizer = question.setting.randomizer
+    assert isinstance(randomizer, KRR)
+
+    def excess(k: int, spent: int) -> float:
+        moved = replace(question.setting, randomizer=replace(randomizer, k=k))
+        if randomizer.gamma is not None:
+            moved = replace(moved, eps0=replace(randomizer, k=k).eps0_of_gamma())
+        return _excess(bound, moved, question.epsilon, question.delta, spent)
+
+    ends = (2, LARGEST_K) if randomizer.gamma is not None else (LARGEST_K, 3)
+    kept, broken = ends if bound.side == "upper" else ends[::-1]
+    return _whole(excess, kept, broken, grid)
+
+
+ANSWERS: dict[str, Callable[[Bound, Question, int], float | None]] = {
+    "epsilon": _epsilon,
+    "delta": _delta,
+    "eps0": _eps0,
+    "n": _n,
+    "k": _k,
+}
+"""What can be asked for."""

@@ -1,0 +1,256 @@
+"""A catalogue of common randomizers.
+
+Most are extremal designs: an input has probability `p c` on the messages of its own set and `c` on all others (`Patterns`).
+How the sets of three inputs overlap is all that is needed: for the blanket of two inputs, and for a data set whose others
+all hold a third value. Two inputs whose sets overlap least are the worst pair: trading a message in both sets and one in
+neither for one in each spreads `Z` and keeps its mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.integrate import quad
+
+from optdp.amplification.cells import Cells, cells
+from optdp.amplification.randomizers import (
+    KRR,
+    TAIL,
+    Patterns,
+    Ratios,
+    check_whole,
+    extremal_blanket,
+    extremal_data_sets,
+    variation_cells,
+)
+from optdp.errors import ProblemError
+
+
+@dataclass(frozen=True)
+class _Family:
+    """What the members of the catalogue have in common: `eps0` picks one."""
+
+    @property
+    def own_eps0(self) -> float | None:
+        return None
+
+
+@dataclass(frozen=True)
+class _Design(_Family):
+    """An extremal design, given by its patterns."""
+
+    def patterns(self, eps0: float) -> Patterns:
+        raise NotImplementedError
+
+    def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
+        return extremal_blanket(self.patterns(eps0), eps0)
+
+    def data_sets(self, eps0: float) -> list[Cells]:
+        return extremal_data_sets(self.patterns(eps0), eps0)
+
+    def ratios(self, eps0: float) -> Ratios:
+        p = math.exp(eps0)
+        first, second, _, _ = self.patterns(eps0).laws(p)
+        return Ratios(p, float(np.maximum(first - second, 0.0).sum()) * (1.0 + 1e-14), p)
+
+
+@dataclass(frozen=True)
+class SubsetSelection(_Design):
+    """A set of `size` of the `d` values, more likely by `e^eps0` if it holds the true one (Ye and Barg 2018)."""
+
+    d: int
+    size: int
+    kind: ClassVar[str] = "subset-selection"
+
+    def __post_init__(self) -> None:
+        check_whole(self.d, "d", 2)
+        check_whole(self.size, "size", 1)
+        if self.size >= self.d:
+            raise ProblemError(f"size must be smaller than d. Found {self.size} and {self.d}.")
+
+    def patterns(self, eps0: float) -> Patterns:
+        """Sets by how many of three values they hold, relative to the likeliest kind, so that nothing overflows."""
+        three = min(3, self.d)
+        logs = np.array([_log_binomial(self.d - three, self.size - held) for held in range(three + 1)])
+        held = np.exp(logs - logs.max())
+        if self.d == 2:
+            return Patterns(np.array([[[held[0], 0.0], [held[1], 0.0]], [[held[1], 0.0], [held[2], 0.0]]]))
+        index = np.indices((2, 2, 2)).sum(axis=0)
+        return Patterns(held[index])
+
+
+@dataclass(frozen=True)
+class LocalHash:
+    """A public random hash to `g` buckets, then randomized response on the bucket (Wang et al. 2017).
+
+    Two values may fall into one bucket, which hides them; nothing is gained from it here, as a family of hash functions
+    need not offer it. So this is `k-rr` on the buckets.
+    """
+
+    g: int
+    kind: ClassVar[str] = "local-hash"
+
+    def __post_init__(self) -> None:
+        check_whole(self.g, "g", 2)
+
+    @property
+    def own_eps0(self) -> float | None:
+        return None
+
+    def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
+        return KRR(self.g).blankets(eps0)
+
+    def data_sets(self, eps0: float) -> list[Cells]:
+        return KRR(self.g).data_sets(eps0)
+
+    def ratios(self, eps0: float) -> Ratios:
+        return KRR(self.g).ratios(eps0)
+
+
+@dataclass(frozen=True)
+class Hadamard(_Design):
+    """One of `K` messages, more likely by `e^eps0` where the true value's row of a Hadamard matrix has a 1
+    (Acharya, Sun and Zhang 2019). Rows share half of their ones; three independent rows split the messages evenly.
+    """
+
+    messages: int
+    kind: ClassVar[str] = "hadamard"
+
+    def __post_init__(self) -> None:
+        check_whole(self.messages, "messages", 8)
+        if self.messages & (self.messages - 1):
+            raise ProblemError(f"messages must be a power of two. Found {self.messages}.")
+
+    def patterns(self, eps0: float) -> Patterns:
+        return Patterns(np.full((2, 2, 2), 1.0))
+
+
+@dataclass(frozen=True)
+class Rappor(_Design):
+    """Basic RAPPOR, one-time: each bit of a one-hot vector kept with probability `s/(s+1)`, `s = e^(eps0/2)`."""
+
+    kind: ClassVar[str] = "rappor"
+
+    def patterns(self, eps0: float) -> Patterns:
+        return _bits(1.0 / (math.exp(eps0 / 2.0) + 1.0))
+
+
+@dataclass(frozen=True)
+class UnaryEncoding(_Design):
+    """Optimized unary encoding: the true bit is 1 with probability 1/2, others with `1/(e^eps0+1)` (Wang et al. 2017)."""
+
+    kind: ClassVar[str] = "unary-encoding"
+
+    def patterns(self, eps0: float) -> Patterns:
+        return _bits(1.0 / (math.exp(eps0) + 1.0))
+
+
+def _bits(one: float) -> Patterns:
+    """Three bits of an all-zero vector, each 1 with probability `one`."""
+    bit = np.array([1.0 - one, one])
+    return Patterns(np.einsum("i,j,k->ijk", bit, bit, bit))
+
+
+@dataclass(frozen=True)
+class Piecewise(_Design):
+    """The piecewise mechanism for a number in [-1, 1] (Wang et al. 2019), messages in [-C, C].
+
+    The likely stretch of `x` has length `C-1` and the middle `(C+1)x/2`: those of -1 and 1 do not meet.
+    """
+
+    kind: ClassVar[str] = "piecewise"
+
+    def patterns(self, eps0: float) -> Patterns:
+        reach = 1.0 / math.tanh(eps0 / 4.0)  # C = (e^(eps0/2) + 1) / (e^(eps0/2) - 1)
+        length = reach - 1.0
+        outer = max(0.0, length / 2.0 - 1.0)  # of the middle value's stretch, how much lies in each of the others
+        weights = np.zeros((2, 2, 2))
+        weights[1, 0, 1] = weights[0, 1, 1] = outer
+        weights[1, 0, 0] = weights[0, 1, 0] = length - outer
+        weights[0, 0, 1] = length - 2.0 * outer
+        weights[0, 0, 0] = max(0.0, 2.0 - weights[0, 0, 1])
+        return Patterns(weights)
+
+
+@dataclass(frozen=True)
+class VariationRatio(_Family):
+    """Any randomizer of which only this is known: total variation of at most `beta` between two inputs, likelihood
+    ratios of at most `e^eps0` between them and of at most `q` to any other input (`e^eps0` if left out).
+    """
+
+    beta: float
+    q: float | None = None
+    kind: ClassVar[str] = "variation-ratio"
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.beta < 1.0:
+            raise ProblemError(f"beta must lie between 0 and 1. Found {self.beta}.")
+        if self.q is not None and not 1.0 <= self.q < 1e18:
+            raise ProblemError(f"q must be at least 1 and below 1e18. Found {self.q}.")
+
+    def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
+        return [variation_cells(self.ratios(eps0))]
+
+    def data_sets(self, eps0: float) -> list[Cells]:
+        return []
+
+    def ratios(self, eps0: float) -> Ratios:
+        p = math.exp(eps0)
+        q = p if self.q is None else self.q
+        beta = min(self.beta, (p - 1.0) / (p + 1.0))
+        if (beta * (p - 1.0) + 2.0 * 0.0 + 1.0) / q > 1.0 + 1e-9 and q < p:
+            raise ProblemError(f"q = {q} is too small: the others would have more than probability 1. Give a larger q.")
+        return Ratios(p, beta, q)
+
+
+@dataclass(frozen=True)
+class PlanarLaplace(_Family):
+    """A place in a region plus planar Laplace noise (Andres et al. 2013); `eps0` is what two places at the region's
+    diameter are told apart by. Their total variation is that of the half-planes: `1 - 2 Pr[projection > D/2]`.
+    """
+
+    kind: ClassVar[str] = "planar-laplace"
+
+    def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
+        return [variation_cells(self.ratios(eps0))]
+
+    def data_sets(self, eps0: float) -> list[Cells]:
+        """Which half-plane a message lies in, the others all at one of the two places."""
+        beta = self._variation(eps0) - 1e-9
+        near, far = (1.0 + beta) / 2.0, (1.0 - beta) / 2.0
+        return [cells((near, far), (far, near), others) for others in ((near, far), (far, near))]
+
+    def ratios(self, eps0: float) -> Ratios:
+        p = math.exp(eps0)
+        return Ratios(p, min(self._variation(eps0) + 1e-9, (p - 1.0) / (p + 1.0)), p)
+
+    def _variation(self, eps0: float) -> float:
+        def density(angle: float) -> float:
+            across = eps0 / 2.0 / math.cos(angle)
+            return (1.0 + across) * math.exp(-across) / math.pi
+
+        beyond, _ = quad(density, 0.0, math.pi / 2.0, epsabs=1e-12, epsrel=1e-12)
+        return 1.0 - 2.0 * float(beyond)
+
+
+def _log_binomial(n: int, k: int) -> float:
+    if k < 0 or k > n:
+        return -math.inf
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+CATALOGUE: dict[str, Callable[..., object]] = {
+    "subset-selection": SubsetSelection,
+    "local-hash": LocalHash,
+    "hadamard": Hadamard,
+    "rappor": Rappor,
+    "unary-encoding": UnaryEncoding,
+    "piecewise": Piecewise,
+    "planar-laplace": PlanarLaplace,
+    "variation-ratio": VariationRatio,
+}
+"""Randomizers by name, beside those of `randomizers`."""

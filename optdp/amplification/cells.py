@@ -1,0 +1,60 @@
+"""Cells: a shuffled comparison in its simplest form, to which every analysis here is reduced.
+
+One person reports among `n`. The messages fall into cells `j`. That person's message is in cell `j` with probability
+`first[j]` if their value is `x`, and `second[j]` if it is `x'`. Each of the other `n-1` messages is in cell `j` with
+probability `others[j]`, and in none of them (it hides nobody) with the probability that is left. Who sees how many
+messages are in each cell can tell `x` from `x'` with the hockey-stick divergence
+
+    delta(eps) = E[Z_1 + ... + Z_n]_+ / n,   Z = (first[j] - e^eps second[j]) / others[j] with probability others[j], else 0,
+
+with independent copies `Z_i` (B, Lemma 8 with its prefactor corrected to `1/(gamma n)`; here gamma is in `others`).
+Proof: given the counts `c`, the two likelihoods are `sum_j c_j first[j]/others[j]` and the same with `second`, both over
+`n` and relative to `n` messages of `others`.
+
+- With `others[j] = inf_x R(x)(j)`, the blanket, this is an **upper** bound for every data set (B, Lemma 8).
+- With `others = R(y)` it is exact for the data set in which all others hold `y`: a **lower** bound of the worst case.
+- `delta` is convex in the law of `Z`: splitting a cell so that the sums of `first`, `second` and `others` are kept can
+  only raise it, merging cells can only lower it, and so does any gain of `others` at the cost of the mass left over.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optdp.math.positive_part import LogEnclosure, log_positive_part
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Two laws of one message and what the others' messages hide of it, cell by cell."""
+
+    first: Floats
+    second: Floats
+    others: Floats
+    slack: float = 0.0
+    """Probability of the messages that were left out of the cells: it is added to an upper bound of delta."""
+
+    def values(self, epsilon: float) -> Floats:
+        """`Z` of every cell."""
+        return (self.first - np.exp(epsilon) * self.second) / self.others
+
+    def log_delta(self, n: int, epsilon: float, grid: int) -> LogEnclosure:
+        """Bounds of `log delta(epsilon)` among `n` messages; `grid` is the length of the FFTs."""
+        found = log_positive_part(self.values(epsilon), self.others, n, grid)
+        lower, upper = found.lower - math.log(n), found.upper - math.log(n)
+        if self.slack > 0.0:
+            upper = float(np.logaddexp(upper, math.log(self.slack)))
+        return LogEnclosure(lower, min(upper, 0.0))
+
+
+def cells(first: object, second: object, others: object, slack: float = 0.0) -> Cells:
+    """Cells from anything that numpy reads; those that no message reaches are left out."""
+    a, b, m = (np.asarray(part, dtype=np.float64) for part in (first, second, others))
+    used = (a > 0) | (b > 0)
+    return Cells(a[used], b[used], m[used], slack)

@@ -1,0 +1,282 @@
+"""`E[Z_1 + ... + Z_n]_+` for independent copies of a law with finitely many values: proved bounds by FFT.
+
+How it is computed:
+
+1. *Tilting.* The law is weighted by `e^(theta z)` with the `theta` that brings the mean to zero, so that the sums that
+   matter are the likely ones and 1e-30 keeps as many digits as 1e-3. With `M = E e^(theta Z)`, `S = Z_1 + ... + Z_n`
+   and `~` for the tilted law, `E S_+ = M^n E~[S_+ e^(-theta S)]`.
+2. *Powers in steps.* `n` is written in base 64. The law of `m` copies on a grid becomes that of `64 m + d` copies on a
+   coarser one by one FFT, so that the work is a handful of FFTs whatever `n` is.
+3. *Convex order.* A value between two grid points is split onto them so that its (untilted) mean is kept. `x -> x_+` is
+   convex, so the expectation can only grow: what comes out is an **upper** bound.
+4. *How much it grew*, for the **lower** bound. The splits add centred noise `Xi`, a sum of steps in intervals of
+   lengths `h_i`, so `Pr[Xi > r | Z] <= exp(-r^2 / 2v)` and `Var[Xi | Z] <= v` with `v = sum h_i^2 / 4` (Hoeffding), and
+   the same for `-Xi`. `(s + x)_+ - s_+ - x 1[s > 0]` is 0 unless `x` carries `s` past zero, when it is `|x| - |s|`: the
+   growth is at most `E k(S)`, `k(s) = int_|s|^inf exp(-r^2 / 2v) dr <= sqrt(pi v / 2) exp(-s^2 / 2v)`. By Jensen's
+   inequality `exp(-s^2 / 2v) <= sqrt(e) E exp(-(s + Xi)^2 / 2v)`, an expectation over the law that the grid holds.
+5. *Round-off and truncation.* Every output of an FFT of length `2^k` is a sum of the inputs, each multiplied by `k`
+   factors of modulus 1, so its error is at most `8 k u` times the 1-norm of the input, and `8 k u` relative to the
+   2-norm (Higham, Accuracy and Stability, section 24.1); the error of every power is carried along. What may wrap
+   around the grid's upper end is bounded by Bernstein's inequality. Both are put on the safe side of each bound.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import irfft, rfft
+from scipy.optimize import brentq
+
+Floats = NDArray[np.floating[Any]]
+Spectrum = NDArray[np.complexfloating[Any, Any]]
+
+BASE = 64
+EXTENDED = 1 << 22
+"""From so many copies on numbers are extended precision, where the machine has it: errors grow with the copies."""
+ABOVE, BELOW = 34.0, 24.0
+"""Each step may lose `e^-ABOVE` of the tilted probability past its upper end, and misplace `e^-BELOW` at the lower."""
+
+
+@dataclass(frozen=True)
+class LogEnclosure:
+    """Natural logarithms of a proved lower and a proved upper bound; `-inf` is zero."""
+
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class _Tilted:
+    """The tilted law, with zero among its values, and what tilting costs."""
+
+    theta: float
+    values: Floats
+    weights: Floats
+    log_mgf: float
+    perturbation: float
+    """How much `log E S_+` may move for each copy when the inputs move by one unit of round-off."""
+
+    @property
+    def mean(self) -> float:
+        return _dot(self.weights, self.values)
+
+    @property
+    def variance(self) -> float:
+        return _dot(self.weights, (self.values - self.mean) ** 2)
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """The tilted law of a sum on the grid `step * (start + i)`; `error` bounds its 2-norm error."""
+
+    count: int
+    start: int
+    step: float
+    law: Floats
+    error: float
+
+    @property
+    def positions(self) -> Floats:
+        return self.step * (self.start + np.arange(len(self.law), dtype=self.law.dtype))
+
+
+def log_positive_part(values: Floats, masses: Floats, n: int, grid: int) -> LogEnclosure:
+    """Bounds of `log E[Z_1 + ... + Z_n]_+`; `Z` is `values[j]` with probability `masses[j]`, and 0 with what is left.
+
+    `grid` is the length of the FFTs, a power of two: more is tighter and slower.
+    """
+    largest = float(values.max(initial=-math.inf))
+    if largest <= 0.0:
+        return LogEnclosure(-math.inf, -math.inf)
+    left = max(0.0, 1.0 - float(masses.sum()))
+    hopeful = values > -(n - 1) * largest  # with any other value the sum cannot be positive
+    exact = np.longdouble if n >= EXTENDED else np.float64
+    tilted = _tilt(np.append(values[hopeful], 0.0).astype(exact), np.append(masses[hopeful], left).astype(exact), n)
+    theta = tilted.theta
+    chernoff = -1.0 - math.log(theta)  # x e^(-theta x) <= 1 / (e theta)
+    slack = n * 2.0**-53 * 32 * tilted.perturbation + 1e-13
+    if tilted.variance <= 0.0:  # one value is left: n times itself
+        alone = math.log(n * tilted.mean) - theta * n * tilted.mean if tilted.mean > 0 else -math.inf
+        return LogEnclosure(n * tilted.log_mgf + alone - slack, n * tilted.log_mgf + alone + slack)
+    lower, upper = -math.inf, chernoff
+    found = _power(tilted, n, grid, largest)
+    if found is not None:
+        done, noise, lost, misplaced = found
+        value, error = _expectation(done, theta)
+        upper = min(upper, math.log(value + error + math.exp(chernoff) * lost))
+        certain = value - error - _growth(done, theta, noise) - math.exp(chernoff) * misplaced
+        lower = math.log(certain) if certain > 0.0 else -math.inf
+    return LogEnclosure(n * tilted.log_mgf + lower - slack, n * tilted.log_mgf + upper + slack)
+
+
+def _tilt(values: Floats, masses: Floats, n: int) -> _Tilted:
+    """The tilt that minimises the moment generating function; a floor keeps `1/theta` below the sum's size."""
+    spread = math.sqrt(_dot(masses, values**2))
+    floor = 0.5 / (spread * math.sqrt(n))
+
+    def mean(theta: float) -> float:
+        weights = masses * np.exp(theta * (values - values.max()))
+        return _dot(weights, values) / spread
+
+    theta = floor
+    if mean(floor) < 0.0:
+        high = 2.0 * floor
+        while mean(high) < 0.0:
+            high *= 2.0
+        theta = float(brentq(mean, high / 2.0 if high > 2.0 * floor else floor, high, xtol=1e-9 * high))
+    grown = masses * np.expm1(theta * values) if theta * float(values.max()) < 30.0 else None
+    if grown is not None:
+        missing = 1.0 - float(masses.sum())  # what the hopeless values held
+        log_mgf = math.log1p(float(grown.sum()) - max(0.0, missing))
+        moved = float(np.abs(grown).sum()) + max(0.0, missing)
+    else:
+        top = float(values.max())
+        log_mgf = theta * top + math.log(float((masses * np.exp(theta * (values - top))).sum()))
+        moved = 1.0 + theta * top
+    weights = masses * np.exp(theta * values - log_mgf)
+    return _Tilted(theta, values, weights, log_mgf, moved + theta * _dot(weights, np.abs(values)) + 1e-30)
+
+
+def _power(tilted: _Tilted, n: int, grid: int, largest: float) -> tuple[_Sum, float, float, float] | None:
+    """The law of the sum, the variance proxy of the splits' noise, and what tilted probability may be missing above
+    or have come round from below, where it can only raise the expectation.
+
+    None if the grid is so coarse that the noise would not be small: then Chernoff's bound is the better one. Noise of
+    proxy `v` multiplies a moment generating function at `theta + t` by at most `exp((theta + t)^2 v / 2)`, so with
+    `theta^2 v <= 1` and `v` below 1% of the variance it makes the tails at most `e` times those of 1.02 the variance.
+    """
+    digits, small = [], 0.01 * n * tilted.variance
+    while n:
+        n, digit = divmod(n, BASE)
+        digits.append(digit)
+    total = None
+    noise = lost = misplaced = 0.0
+    copies = float(BASE ** (len(digits) - 1))
+    for digit in reversed(digits):
+        count = digit + (0 if total is None else BASE * total.count)
+        step, start, whole = _window(tilted, count, grid, largest, math.log(copies))
+        noise += copies * (digit + (0 if total is None else BASE)) * step * step / 4.0
+        if tilted.theta**2 * noise > 1.0 or (noise > small and not whole):
+            return None
+        total = _extend(tilted, total, digit, grid, step, start)
+        lost += 3.0 * math.exp(-ABOVE)
+        misplaced += 3.0 * math.exp(-BELOW)
+        copies /= BASE
+    assert total is not None
+    return total, noise, lost, misplaced
+
+
+def _window(tilted: _Tilted, count: int, grid: int, largest: float, rarity: float) -> tuple[float, int, bool]:
+    """A grid for the sum of `count` copies: its step, its start, and whether nothing can lie above it."""
+    mean, variance = tilted.mean, 1.02 * count * tilted.variance
+    edges = mean - float(tilted.values.min()), float(tilted.values.max()) - mean
+    below, above = (
+        min(_bernstein(variance, far, rarity + rare), count * far * (1.0 + 1e-9))
+        for far, rare in zip(edges, (BELOW, ABOVE), strict=True)
+    )
+    step = (above + below) / (grid - 8)
+    aligned = step < largest  # zero and the largest value lie on the grid
+    if aligned:
+        step = largest / math.floor(largest / step)
+    return step, math.floor((count * mean - below) / step) - 2, aligned and above >= count * edges[1]
+
+
+def _extend(tilted: _Tilted, total: _Sum | None, digit: int, grid: int, step: float, start: int) -> _Sum:
+    """From the law of `m` copies to that of `64 m + digit`, on another grid."""
+    spectrum: Spectrum = np.ones(1, dtype=np.complex128)
+    error: Floats = np.zeros(1)
+    if total is not None:
+        law = _split(total.positions, total.law, tilted.theta, step, grid)
+        spectrum, error = _transform(law, math.sqrt(len(total.law)) * total.error, BASE)
+    if digit:
+        law = _split(tilted.values, tilted.weights, tilted.theta, step, grid)
+        other, wrong = _transform(law, 0.0, digit)
+        error = np.abs(spectrum) * wrong + np.abs(other) * error + error * wrong
+        spectrum = spectrum * other
+        error += 4.0 * _round_off(error) * np.abs(spectrum)
+    summed = irfft(spectrum, grid)
+    off = math.sqrt(2.0 * _dot(error, error) / grid)
+    off += 8.0 * math.log2(grid) * _round_off(summed) * math.sqrt(_dot(summed, summed))
+    law = np.maximum(np.roll(summed, -(start % grid)), 0.0)
+    return _Sum(digit + (0 if total is None else BASE * total.count), start, step, law, off)
+
+
+def _bernstein(variance: float, edge: float, rarity: float) -> float:
+    """The distance that a sum exceeds with probability at most `e^-rarity`."""
+    third = rarity * max(edge, 0.0) / 3.0
+    return 1.01 * (third + math.sqrt(third * third + 2.0 * rarity * variance)) + max(edge, 0.0) * 1e-9
+
+
+def _split(positions: Floats, weights: Floats, theta: float, step: float, grid: int) -> Floats:
+    """Each weight on the two grid points around its position, modulo the grid, so that the untilted mean is kept."""
+    used = weights > 0.0
+    places = positions[used] / step
+    below = np.floor(places)
+    share = places - below
+    index = below.astype(np.int64) % grid
+    kept = weights[used]
+    moved = kept * np.exp(-theta * step * share)
+    lower, upper = moved * (1.0 - share), moved * share * np.exp(theta * step)
+    law: Floats
+    if weights.dtype == np.float64:
+        law = np.asarray(np.bincount(index, lower, grid), dtype=np.float64)
+        law += np.roll(np.bincount(index, upper, grid), 1)
+        return law
+    law = np.zeros(grid, dtype=weights.dtype)
+    np.add.at(law, index, lower)
+    np.add.at(law, (index + 1) % grid, upper)
+    return law
+
+
+def _dot(one: Floats, two: Floats) -> float:
+    """An inner product without threads: these vectors are too short to gain by them."""
+    return float((one * two).sum())
+
+
+def _round_off(numbers: Floats) -> float:
+    return float(np.finfo(numbers.dtype).eps) / 2.0
+
+
+def _transform(law: Floats, wrong: float, power: int) -> tuple[Spectrum, Floats]:
+    """The spectrum of `law` to a power, and a bound of its error; `wrong` is the error of `law` in the 1-norm."""
+    grid = len(law)
+    spectrum = rfft(law)
+    unit = _round_off(law)
+    off = wrong + (8.0 * math.log2(grid) + 16.0) * unit * float(law.sum())
+    size = np.minimum(np.abs(spectrum) + off, 2.0)
+    result = _to_the(spectrum, power)
+    return result, power * off * _to_the(size, power - 1) + 8.0 * power * unit * np.abs(result)
+
+
+def _to_the(numbers: Any, power: int) -> Any:
+    """A power by squaring, whose round-off is known."""
+    result, square = np.ones_like(numbers), numbers
+    while power:
+        if power & 1:
+            result = result * square
+        power >>= 1
+        if power:
+            square = square * square
+    return result
+
+
+def _expectation(done: _Sum, theta: float) -> tuple[float, float]:
+    """`E~[S_+ e^(-theta S)]` on the grid, and how far round-off may have moved it."""
+    positions = done.positions
+    gain = np.where(positions > 0.0, positions, 0.0)
+    gain *= np.exp(-theta * gain)
+    value = _dot(gain, done.law)
+    return value, done.error * math.sqrt(_dot(gain, gain)) + 1e-14 * value
+
+
+def _growth(done: _Sum, theta: float, noise: float) -> float:
+    """By how much the splits may have raised the expectation, in units of `M^n`."""
+    if noise == 0.0:
+        return 0.0
+    near = np.exp(-theta * done.positions - done.positions**2 / (2.0 * noise))
+    likely = _dot(near, done.law) + done.error * math.sqrt(_dot(near, near))
+    return math.sqrt(math.pi * noise / 2.0) * math.exp(0.5) * likely
