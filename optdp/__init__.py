@@ -13,6 +13,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from optdp.amplification.compose import composed_epsilon as composed_epsilon
+    from optdp.amplification.count import KRRCount as KRRCount
+    from optdp.amplification.decomposition import decompose as decompose
+    from optdp.amplification.problem import Amplification as Amplification
+    from optdp.amplification.randomizers import (
+        KRR as KRR,
+    )
+    from optdp.amplification.randomizers import (
+        Channel as Channel,
+    )
+    from optdp.amplification.randomizers import (
+        Gaussian as Gaussian,
+    )
+    from optdp.amplification.randomizers import (
+        Generic as Generic,
+    )
+    from optdp.amplification.randomizers import (
+        Laplace as Laplace,
+    )
+    from optdp.amplification.solve import AmplificationSolution as AmplificationSolution
+    from optdp.amplification.solve import profile as profile
     from optdp.artifact.plan import verify_plan as verify_plan
     from optdp.artifact.verify import verify as verify
     from optdp.errors import (
@@ -55,7 +76,18 @@ if TYPE_CHECKING:
     from optdp.worlds import epsilon_under as epsilon_under
 
 _HOMES = {
+    "Amplification": "amplification.problem",
+    "AmplificationSolution": "amplification.solve",
     "ArtifactError": "errors",
+    "Channel": "amplification.randomizers",
+    "Gaussian": "amplification.randomizers",
+    "Generic": "amplification.randomizers",
+    "KRR": "amplification.randomizers",
+    "KRRCount": "amplification.count",
+    "Laplace": "amplification.randomizers",
+    "composed_epsilon": "amplification.compose",
+    "decompose": "amplification.decomposition",
+    "profile": "amplification.solve",
     "Certificate": "noise.certify",
     "CertificateError": "errors",
     "InfeasibleError": "errors",

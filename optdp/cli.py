@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from optdp.errors import OptdpError, ProblemError
+from optdp.printing import (
+    bound_words,
+    decimal,
+    err,
+    explain,
+    ordinary,
+    out,
+    print_json,
+    progress,
+    show_answer,
+    show_parties,
+    show_plan,
+    show_solution,
+)
 
 if TYPE_CHECKING:
-    from optdp.noise.multi import MultiLTE
-    from optdp.plan import PlanSolution
-    from optdp.solution import Solution
+    from optdp.problem import Problem
 
 app = typer.Typer(
     help="Describe your deployment; optdp finds the best private mechanism, proves what it gives away, and hands you "
@@ -31,9 +39,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-out = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 160)
-err = Console(stderr=True, soft_wrap=True)
-
 ProblemPath = Annotated[Path, typer.Argument(help="A problem file (TOML). `optdp problems` lists some.")]
 ArtifactPath = Annotated[Path, typer.Argument(help="An artifact that `optdp solve --out` wrote.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
@@ -67,24 +72,103 @@ def solve(
     """Find the best mechanism, prove its epsilon, and write the files to deploy."""
     from optdp.artifact.plan import check_target
     from optdp.noise.multi import MultiLTE
+    from optdp.noise.single import SingleLTE
     from optdp.problem import load
     from optdp.solution import Solution
     from optdp.solution import solve as find
 
     given = load(problem)
+    if not isinstance(given, SingleLTE | MultiLTE):
+        if save is not None:
+            raise ProblemError(f"kind = {given.kind!r} has no tables to write. Leave --out, or use --json.")
+        _answer(given, as_json)
+        return
     if save is not None:
         (check_target if isinstance(given, MultiLTE) else _check_writable)(save)
-    with _progress(as_json) as progress:
-        solution = find(given, backend=backend, progress=progress)
+    with progress(as_json) as say:
+        solution = find(given, backend=backend, progress=say)
     if save is not None:
         solution.save(save)
     if as_json:
-        _print_json(solution.summary())
+        print_json(solution.summary())
     elif isinstance(solution, Solution):
-        _show_solution(solution, save)
+        show_solution(solution, save)
     else:
-        _show_plan(solution, save)
+        show_plan(solution, save)
     if solution.status == "interrupted":
+        raise typer.Exit(130)
+
+
+@app.command()
+def amplify(
+    randomizer: Annotated[
+        str, typer.Option(help="generic, k-rr, laplace, gaussian, channel, or one of the catalogue.")
+    ],
+    eps0: Annotated[
+        str | None, typer.Option(help="Local epsilon. Of the four numbers the one left out is found.")
+    ] = None,
+    n: Annotated[int | None, typer.Option(help="How many people report.")] = None,
+    delta: Annotated[str | None, typer.Option(help="Probability of failure.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Epsilon of the shuffled reports.")] = None,
+    k: Annotated[
+        int | None, typer.Option(help="k-rr: how many values; left out with all else given, it is found.")
+    ] = None,
+    gamma: Annotated[str | None, typer.Option(help="k-rr: probability of a uniform answer, instead of eps0.")] = None,
+    sigma: Annotated[str | None, typer.Option(help="gaussian: standard deviation.")] = None,
+    delta0: Annotated[str | None, typer.Option(help="gaussian: (eps0, delta0)-LDP.")] = None,
+    csv: Annotated[str | None, typer.Option(help="channel: a CSV file, a row for each input.")] = None,
+    d: Annotated[int | None, typer.Option(help="subset-selection: how many values.")] = None,
+    size: Annotated[int | None, typer.Option(help="subset-selection: the size of a set.")] = None,
+    g: Annotated[int | None, typer.Option(help="local-hash: how many buckets.")] = None,
+    messages: Annotated[int | None, typer.Option(help="hadamard: how many messages.")] = None,
+    beta: Annotated[str | None, typer.Option(help="variation-ratio: total variation.")] = None,
+    q: Annotated[str | None, typer.Option(help="variation-ratio: ratio to other inputs.")] = None,
+    method: Annotated[str, typer.Option(help="best, or one bound by its name.")] = "best",
+    rounds: Annotated[int, typer.Option(help="The same people report so many times (needs optdp[accounting]).")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """What shuffling buys, from the command line: give three of eps0, n, delta, epsilon, and the fourth is found.
+
+    For example:  optdp amplify --randomizer k-rr --k 10 --eps0 2 --n 10000 --delta 1e-6
+    """
+    from optdp.problem import from_spec
+
+    described = {
+        "k": k, "gamma": gamma, "sigma": sigma, "delta0": delta0, "csv": csv, "d": d, "size": size, "g": g,
+        "messages": messages, "beta": beta, "q": q,
+    }  # fmt: skip
+    numbers = {"eps0": eps0, "n": n, "delta": delta, "epsilon": epsilon}
+    law = {"kind": randomizer} | {name: value for name, value in described.items() if value is not None}
+    given = {name: value for name, value in numbers.items() if value is not None}
+    spec = {"kind": "amplification", "randomizer": law, "method": method, "rounds": rounds}
+    _answer(from_spec(spec | given), as_json)
+
+
+@app.command()
+def curve(
+    problem: ProblemPath,
+    save: Annotated[Path, typer.Option("--out", "-o", help="A picture (.svg, .png, .pdf) or the numbers (.csv).")],
+    points: Annotated[int | None, typer.Option(help="How many points, instead of what the file says.", min=2)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Sweep one number of a problem, as its [sweep] table says, and draw or write the curves."""
+    from optdp.curve import WRITERS, sweep
+    from optdp.problem import load_file
+
+    if save.suffix not in WRITERS:
+        raise ProblemError(f"--out must end in {', '.join(WRITERS)}. Found {save.name!r}.")
+    _check_writable(save)
+    file = load_file(problem)
+    with progress(as_json) as say:
+        found = sweep(file, say, points)
+        WRITERS[save.suffix](found, save)
+    if as_json:
+        print_json(found.summary())
+    else:
+        missing = sum(value is None for line in found.lines.values() for value in line)
+        words = f"; {missing} points have no answer and are left out" if missing else ""
+        out.print(f"wrote {save}: {len(found.lines)} curves of {len(found.places)} points{words}")
+    if found.interrupted:
         raise typer.Exit(130)
 
 
@@ -118,18 +202,18 @@ def verify(
         "seconds": round(found.seconds, 3),
     }
     if as_json:
-        _print_json(figures | {"meaning": EXPLANATION})
+        print_json(figures | {"meaning": EXPLANATION})
         return
     table = Table(show_header=False, box=None, padding=(0, 2))
     table.add_row("[bold green]verified[/]", str(artifact))
-    table.add_row("epsilon under the prior", f"{_decimal(claim['epsilon'])}  (wanted {figures['epsilon']})")
-    table.add_row("ordinary epsilon", _ordinary(claim["ordinary_epsilon"]))
+    table.add_row("epsilon under the prior", f"{decimal(claim['epsilon'])}  (wanted {figures['epsilon']})")
+    table.add_row("ordinary epsilon", ordinary(claim["ordinary_epsilon"]))
     table.add_row("mean absolute error", f"{figures['mae']:.6f}  (geometric {figures['baseline_mae']:.6f})")
     if found.bound_proved:
-        table.add_row(_bound_words(problem.tail), f"{float(Fraction(claim['lower_bound'])):.6f}  (proved again)")
+        table.add_row(bound_words(problem.tail), f"{float(Fraction(claim['lower_bound'])):.6f}  (proved again)")
     out.print(table)
     print(f"  sha256  {found.artifact.sha256}")
-    _explain(EXPLANATION)
+    explain(EXPLANATION)
 
 
 @app.command()
@@ -152,7 +236,7 @@ def sample(
     if seed is not None:
         err.print("[yellow]seeded draws can be predicted: they are not private[/]")
     if as_json:
-        _print_json({"input": value, "outputs": draws, "private": seed is None})
+        print_json({"input": value, "outputs": draws, "private": seed is None})
     else:
         print("\n".join(map(str, draws)))
     if count > 1:
@@ -184,7 +268,7 @@ def aggregate(
         )
     found = join(plan, party, _whole_number(value), [item.strip() for item in parties.split(",")], timeout, listen)
     if as_json:
-        _print_json({"party": party, "aggregate": found.total, "average": found.average, "plan": found.identity})
+        print_json({"party": party, "aggregate": found.total, "average": found.average, "plan": found.identity})
     else:
         print(found.total if found.divisor == 1 else f"{found.total}  (average {found.average:.6g})")
 
@@ -224,20 +308,20 @@ def compare(
         raise ProblemError(f"--timeout must be larger than 0. Found {timeout}.")
     names = [name.strip() for name in backends.split(",") if name.strip()] or None
     rows = []
-    with _progress(as_json) as progress:
+    with progress(as_json) as say:
         given = load(problem)
         if not isinstance(given, SingleLTE):
             raise ProblemError('compare is for kind = "single-lte": a plan is found by many programs, not by one.')
         for row in race(given, names, timeout):
-            progress(f"{row.backend} done")
+            say(f"{row.backend} done")
             rows.append(row)
     if as_json:
-        _print_json({"rows": [asdict(row) for row in rows]})
+        print_json({"rows": [asdict(row) for row in rows]})
         return
     table = Table("backend", "status", "seconds", "raw value", "raw eps", "MAE", "eps", "gap", box=None)
     for row in rows:
         figures = (row.seconds, row.raw_objective, row.raw_epsilon, row.mae, row.certified_epsilon, row.gap)
-        shown = ["-" if f is None else _decimal(f)[:9] if isinstance(f, str) else f"{f:.4g}" for f in figures]
+        shown = ["-" if f is None else decimal(f)[:9] if isinstance(f, str) else f"{f:.4g}" for f in figures]
         table.add_row(row.backend, row.status, *shown)
     out.print(table)
     out.print("[dim]raw: as the solver returned it; MAE and eps: after repair, certified[/]")
@@ -257,7 +341,7 @@ def problems(as_json: AsJson = False) -> None:
         shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
         listed.append({"file": str(shown), "kind": file.problem.kind, "title": file.title, "source": file.source})
     if as_json:
-        _print_json({"problems": listed})
+        print_json({"problems": listed})
         return
     table = Table("file", "what it is", "source", box=None)
     table.columns[0].overflow = "fold"
@@ -273,7 +357,7 @@ def kinds(as_json: AsJson = False) -> None:
     from optdp.problem import KINDS
 
     if as_json:
-        _print_json({"kinds": {name: kind.purpose for name, kind in KINDS.items()}, "backends": backends()})
+        print_json({"kinds": {name: kind.purpose for name, kind in KINDS.items()}, "backends": backends()})
         return
     for name, kind in KINDS.items():
         out.print(f"[bold]{name}[/]  {kind.purpose}")
@@ -285,7 +369,7 @@ def schema() -> None:
     """Print the JSON Schema of problem files."""
     from optdp.problem import schema as describe
 
-    _print_json(describe())
+    print_json(describe())
 
 
 def main() -> None:
@@ -306,14 +390,27 @@ def main() -> None:
         sys.exit(2)
 
 
+def _answer(problem: Problem, as_json: bool) -> None:
+    """Solve a question about shuffling and show what came out."""
+    from optdp.amplification.solve import solve_shuffled
+    from optdp.noise.multi import MultiLTE
+    from optdp.noise.single import SingleLTE
+
+    assert not isinstance(problem, SingleLTE | MultiLTE)
+    with progress(as_json) as say:
+        solution = solve_shuffled(problem, say)
+    if as_json:
+        print_json(solution.summary())
+    else:
+        show_answer(solution)
+    if solution.status == "interrupted":
+        raise typer.Exit(130)
+
+
 def _plain(error: Exception) -> str:
     from rich.markup import escape
 
     return escape(" ".join(str(error).split()))
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    print(json.dumps(value, indent=2))
 
 
 def _whole_number(text: str) -> int:
@@ -335,94 +432,6 @@ def _check_writable(path: Path) -> None:
             raise ProblemError(f"--out must lie in a folder that can be written. Found {folder}.")
     except OSError as error:
         raise ProblemError(f"--out must be a name that can be written: {error.strerror}.") from None
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[str], None]]:
-    if quiet or not err.is_terminal:
-        yield lambda _: None
-        return
-    with err.status("working") as status:
-        yield lambda text: status.update(text)
-
-
-def _ordinary(epsilon: str) -> str:
-    if epsilon == "infinite":
-        return "infinite: nothing is promised without the prior"
-    return f"{_decimal(epsilon)}  (whatever anybody knows; composes)"
-
-
-def _decimal(text: str) -> str:
-    if text == "infinite":
-        return text
-    value = Fraction(text)
-    return f"{float(value):.12g}" if value < 10**9 else "more than 1e9"
-
-
-def _bound_words(tail: str) -> str:
-    """What the lower bound speaks of: the mechanisms that the problem admits."""
-    return "none with these tails is below" if tail == "geometric" else "no mechanism is below"
-
-
-def _explain(meaning: str) -> None:
-    out.print(f"[dim]{meaning} More: docs/guarantee.md[/]")
-
-
-def _show_solution(solution: Solution, saved: Path | None) -> None:
-    figures = solution.summary()
-    table = Table(show_header=False, box=None, padding=(0, 2))
-    worst = max(solution.baseline_mae, solution.mae)
-    table.add_row("[bold]problem[/]", "; ".join(prior.describe for prior in solution.problem.populations))
-    table.add_row("status", f"{solution.status}  ({solution.backend}, {solution.engine}, {solution.seconds:.2f} s)")
-    certified = _decimal(figures["certified_epsilon"])
-    table.add_row("epsilon under the prior", f"{certified}  (wanted {figures['epsilon']})")
-    table.add_row("ordinary epsilon", _ordinary(figures["ordinary_epsilon"]))
-    table.add_row("MAE, optdp", f"{solution.mae:10.6f}  [green]{_bar(solution.mae / worst)}[/]")
-    table.add_row("MAE, geometric", f"{solution.baseline_mae:10.6f}  [blue]{_bar(solution.baseline_mae / worst)}[/]")
-    if solution.problem.objective == "mse":
-        table.add_row("MSE", f"{solution.mse:10.6f}")
-    if solution.lower_bound and solution.gap is not None:
-        words, bound = _bound_words(solution.problem.tail), float(solution.lower_bound)
-        table.add_row(words, f"{bound:10.6f}  (proved; gap {solution.gap:.1e})")
-    if solution.note:
-        table.add_row("note", solution.note)
-    if saved is not None:
-        table.add_row("written", str(saved))
-    out.print(table)
-    _explain(figures["meaning"])
-
-
-def _show_plan(solution: PlanSolution, saved: Path | None) -> None:
-    figures, problem = solution.summary(), solution.problem
-    table = Table(show_header=False, box=None, padding=(0, 2))
-    worst = max(solution.baseline_mae, solution.mae)
-    table.add_row("[bold]problem[/]", f"{len(problem.parties)} parties, {problem.honest} surely honest")
-    table.add_row("status", f"{solution.status}  ({problem.method}, {solution.seconds:.2f} s)")
-    certified = _decimal(figures["certified_epsilon"])
-    table.add_row("epsilon under the priors", f"{certified}  (wanted {figures['epsilon']})")
-    table.add_row("MAE of the aggregate", f"{solution.mae:10.6f}  [green]{_bar(solution.mae / worst)}[/]")
-    table.add_row("MAE, geometric", f"{solution.baseline_mae:10.6f}  [blue]{_bar(solution.baseline_mae / worst)}[/]")
-    if problem.objective == "mse":
-        table.add_row("MSE of the aggregate", f"{solution.mse:10.6f}")
-    if problem.divisor != 1:
-        table.add_row("MAE of the average", f"{figures['average_mae']:10.6g}")
-    if solution.lower_bound is not None:
-        table.add_row("no plan is below", f"{float(solution.lower_bound):10.6f}  (proved: one entity with all data)")
-    if solution.note:
-        table.add_row("note", solution.note)
-    if saved is not None:
-        table.add_row("written", f"{saved}/plan.json and {len(problem.parties)} party files")
-    out.print(table)
-    _show_parties(problem, figures["parties"])
-    _explain(figures["meaning"])
-
-
-def _show_parties(problem: MultiLTE, parties: list[dict[str, Any]]) -> None:
-    listed = Table("party", "people", "own MAE", "epsilon", "ordinary epsilon", box=None, padding=(0, 2))
-    for i, (population, figures) in enumerate(zip(problem.parties, parties, strict=True)):
-        epsilon, ordinary = _decimal(figures["certified_epsilon"]), _decimal(figures["ordinary_epsilon"])
-        listed.add_row(str(i), population.describe, f"{float(figures['mae']):.6f}", epsilon, ordinary)
-    out.print(listed)
 
 
 def _verify_plan(folder: Path, as_json: bool) -> None:
@@ -456,22 +465,18 @@ def _verify_plan(folder: Path, as_json: bool) -> None:
         "seconds": round(found.seconds, 3),
     }
     if as_json:
-        _print_json(figures | {"meaning": EXPLANATION})
+        print_json(figures | {"meaning": EXPLANATION})
         return
     table = Table(show_header=False, box=None, padding=(0, 2))
     table.add_row("[bold green]verified[/]", f"{folder}: plan.json and {len(parties)} party files")
-    table.add_row("epsilon under the priors", f"{_decimal(claim['epsilon'])}  (wanted {figures['epsilon']})")
+    table.add_row("epsilon under the priors", f"{decimal(claim['epsilon'])}  (wanted {figures['epsilon']})")
     table.add_row("MAE of the aggregate", f"{figures['mae']:.6f}  (geometric {figures['baseline_mae']:.6f})")
     if found.bound_proved:
         table.add_row("no plan is below", f"{float(Fraction(claim['lower_bound'])):.6f}  (proved again)")
     out.print(table)
-    _show_parties(problem, parties)
+    show_parties(problem, parties)
     print(f"  plan  {found.identity}")
-    _explain(EXPLANATION)
-
-
-def _bar(share: float) -> str:
-    return "█" * max(1, round(24 * share))
+    explain(EXPLANATION)
 
 
 if __name__ == "__main__":

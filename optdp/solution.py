@@ -27,7 +27,11 @@ from optdp.noise.single import SingleLTE
 from optdp.outcome import Outcome, shown_epsilon
 
 if TYPE_CHECKING:
+    from optdp.amplification.count import KRRCount
+    from optdp.amplification.problem import Amplification
+    from optdp.amplification.solve import AmplificationSolution
     from optdp.plan import PlanSolution
+    from optdp.problem import Problem
 
 MARGINS = (1e-9, 1e-6, 1e-3)
 """How much tighter than condition (3) the program's caps are, in turn, until the repaired table keeps the caps."""
@@ -116,13 +120,22 @@ def solve(problem: SingleLTE, backend: str = ..., progress: Progress = ...) -> S
 def solve(problem: MultiLTE, backend: str = ..., progress: Progress = ...) -> PlanSolution: ...
 
 
+@overload
+def solve(problem: Amplification | KRRCount, backend: str = ..., progress: Progress = ...) -> AmplificationSolution: ...
+
+
 def solve(
-    problem: SingleLTE | MultiLTE, backend: str = "highs", progress: Progress = lambda _: None
-) -> Solution | PlanSolution:
-    """The best certified mechanism for `problem`, or the best certified plan if it has several entities.
+    problem: Problem, backend: str = "highs", progress: Progress = lambda _: None
+) -> Solution | PlanSolution | AmplificationSolution:
+    """The best certified mechanism, plan or bound for `problem`, whatever its kind.
 
     Interrupted (Ctrl-C), it returns the best that is certified so far, which may be the baseline; `status` says so.
+    `backend` names who solves linear programs.
     """
+    if not isinstance(problem, SingleLTE | MultiLTE):
+        from optdp.amplification.solve import solve_shuffled
+
+        return solve_shuffled(problem, progress)
     if isinstance(problem, MultiLTE):
         from optdp.plan import solve_plan
 

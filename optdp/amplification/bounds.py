@@ -20,6 +20,7 @@ from optdp.amplification.randomizers import KRR, Gaussian, Randomizer, variation
 FINE = 1 << 16
 MIDDLE = 1 << 14
 COARSE = 1 << 12
+PROBES = 24
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ LogDelta = Callable[[Setting, float, int], float | None]
 
 @dataclass(frozen=True)
 class Bound:
-    """`log_delta(setting, epsilon, grid)`; what is proved needs the bound's own `grid`, less is a guess to start from."""
+    """`log_delta(setting, epsilon, grid)`; with the coarsest grid it may be a guess, to start a search from."""
 
     side: Literal["upper", "lower"]
     source: str
@@ -64,7 +65,7 @@ def _only(kind: str) -> Callable[[Setting], str]:
 
 def _closed(function: Callable[[float, float, int], float | None]) -> LogDelta:
     def log_delta(setting: Setting, epsilon: float, grid: int) -> float | None:
-        return _log(function(epsilon, setting.eps0, setting.n))
+        return _falling(lambda smaller: function(smaller, setting.eps0, setting.n), epsilon)
 
     return log_delta
 
@@ -72,9 +73,16 @@ def _closed(function: Callable[[float, float, int], float | None]) -> LogDelta:
 def _closed_krr(function: Callable[[float, float, int, int], float | None]) -> LogDelta:
     def log_delta(setting: Setting, epsilon: float, grid: int) -> float | None:
         assert isinstance(setting.randomizer, KRR)
-        return _log(function(epsilon, setting.eps0, setting.n, setting.randomizer.k))
+        k = setting.randomizer.k
+        return _falling(lambda smaller: function(smaller, setting.eps0, setting.n, k), epsilon)
 
     return log_delta
+
+
+def _falling(function: Callable[[float], float | None], epsilon: float) -> float | None:
+    """A delta that holds at some epsilon holds at every larger one: some closed forms rise again, delta does not."""
+    found = [_log(function(epsilon * step / PROBES)) for step in range(PROBES, 0, -1)]
+    return min((value for value in found if value is not None), default=None)
 
 
 def _log(delta: float | None) -> float | None:
@@ -209,8 +217,16 @@ def _binary(side: Literal["upper", "lower"]) -> LogDelta:
 
 BOUNDS: dict[str, Bound] = {
     "erlingsson": Bound("upper", "Erlingsson et al. 2019 (B, Theorem 4)", _pure, _closed(closed_forms.erlingsson)),
-    "hoeffding-generic": Bound("upper", "B, Theorem 6", _pure, _closed(closed_forms.hoeffding_generic)),
-    "bennett-generic": Bound("upper", "B, Lemmas 7, 8, 9, 11", _pure, _closed(closed_forms.bennett_generic)),
+    "theorem-6": Bound("upper", "B, Theorem 6", _pure, _closed(closed_forms.theorem_6)),
+    "hoeffding-generic": Bound(
+        "upper", "B, Lemmas 7 to 10, with gamma <= 1", _pure, _closed(closed_forms.hoeffding_generic)
+    ),
+    "bennett-generic": Bound(
+        "upper", "B, Lemmas 7, 8, 9, 11, with gamma <= 1", _pure, _closed(closed_forms.bennett_generic)
+    ),
+    "bennett-generic-sharp": Bound(
+        "upper", "B, Lemmas 7, 8, 9, 11", _pure, _closed(closed_forms.bennett_generic_sharp)
+    ),
     "hoeffding-k-rr": Bound("upper", "B, Lemmas 6, 8, 10, 12", _only("k-rr"), _closed_krr(closed_forms.hoeffding_krr)),
     "bennett-k-rr": Bound("upper", "B, Lemmas 6, 8, 11, 12", _only("k-rr"), _closed_krr(closed_forms.bennett_krr)),
     "theorem-1": Bound("upper", "B, Theorem 1", _only("k-rr"), _closed_krr(_theorem_1)),

@@ -1,8 +1,9 @@
 """Whichever of epsilon, delta, eps0, n (and k) is missing, from one bound: root finding on the private side.
 
-`excess = log(bound of delta) - log(delta)` is monotone in each of them, so the answer is where it crosses zero. A
-guess comes from a coarse grid, the answer from the bound's own; it was evaluated when it is returned. From an upper
-bound comes a value that keeps the promise; from a lower bound one that breaks it, so that the truth lies between.
+`excess = sqrt(log 1/delta) - sqrt(log 1/bound of delta)` is monotone in each of them, and nearly linear in epsilon, so
+the answer is where it crosses zero. A guess comes from a coarse grid, the answer from a finer one; it was evaluated
+when it is returned. From an upper bound comes a value that keeps the promise; from a lower bound one that breaks it, so
+that the truth lies between.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ LARGEST_EPSILON = 60.0
 LARGEST_N = 10**10
 LARGEST_K = 10**9
 SMALLEST_EPS0 = 1e-6
+LARGE = 1e3
 
 
 @dataclass(frozen=True)
@@ -37,16 +39,14 @@ def answer(bound: Bound, unknown: str, question: Question, grid: int | None = No
 
 
 def _excess(bound: Bound, setting: Setting, epsilon: float, delta: float, grid: int) -> float:
-    """Positive where an upper bound does not promise delta; for a lower bound the sign is turned."""
+    """Positive where an upper bound does not promise delta, or a lower bound does not exclude it."""
     found = bound.log_delta(setting, epsilon, grid)
-    if bound.side == "lower":
-        return -math.inf if found is None else _turned(math.log(delta) - found)
-    return math.inf if found is None else found - math.log(delta)
-
-
-def _turned(excess: float) -> float:
-    """`<= 0` must mean that delta is surely broken: equality is not enough."""
-    return excess if excess != 0.0 else 2.0**-50
+    if found is None:
+        return LARGE
+    excess = math.sqrt(-math.log(delta)) - min(math.sqrt(max(0.0, -found)), LARGE)
+    if bound.side == "upper":
+        return excess if excess != 0.0 or found <= math.log(delta) else 2.0**-50
+    return -excess if excess > 0.0 else max(-excess, 2.0**-50)
 
 
 def _real(excess: Callable[[float, int], float], kept: float, broken: float, grid: int) -> float | None:
@@ -54,12 +54,12 @@ def _real(excess: Callable[[float, int], float], kept: float, broken: float, gri
 
     @cache
     def fine(x: float) -> float:
-        return min(excess(x, grid), 1e6)
+        return excess(x, grid)
 
     def coarse(x: float) -> float:
-        return min(excess(x, COARSE), 1e6)
+        return excess(x, COARSE)
 
-    if grid > COARSE and coarse(kept) <= 0.0 < coarse(broken):
+    if grid > 4 * COARSE and coarse(kept) <= 0.0 < coarse(broken):
         guess = edge(coarse, kept, broken, 1e-7 * abs(broken - kept))
         nearby = guess + 1e-3 * (kept - guess)
         slope = (coarse(nearby) - coarse(guess)) / (nearby - guess) if nearby != guess else 0.0

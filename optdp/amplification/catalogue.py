@@ -1,14 +1,15 @@
 """A catalogue of common randomizers.
 
-Most are extremal designs: an input has probability `p c` on the messages of its own set and `c` on all others (`Patterns`).
-How the sets of three inputs overlap is all that is needed: for the blanket of two inputs, and for a data set whose others
-all hold a third value. Two inputs whose sets overlap least are the worst pair: trading a message in both sets and one in
-neither for one in each spreads `Z` and keeps its mean.
+Most are extremal designs: an input has probability `p c` on the messages of its own set and `c` on all others, see
+`Patterns`. How the sets of three inputs overlap is all that is needed: for the blanket of two inputs, and for a data
+set whose others all hold a third value. Two inputs whose sets overlap least are the worst pair: trading a message in
+both sets and one in neither for one in each spreads `Z` and keeps its mean.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -21,6 +22,7 @@ from optdp.amplification.randomizers import (
     KRR,
     TAIL,
     Patterns,
+    Randomizer,
     Ratios,
     check_whole,
     extremal_blanket,
@@ -40,11 +42,11 @@ class _Family:
 
 
 @dataclass(frozen=True)
-class _Design(_Family):
+class _Design(_Family, ABC):
     """An extremal design, given by its patterns."""
 
-    def patterns(self, eps0: float) -> Patterns:
-        raise NotImplementedError
+    @abstractmethod
+    def patterns(self, eps0: float) -> Patterns: ...
 
     def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
         return extremal_blanket(self.patterns(eps0), eps0)
@@ -141,7 +143,7 @@ class Rappor(_Design):
 
 @dataclass(frozen=True)
 class UnaryEncoding(_Design):
-    """Optimized unary encoding: the true bit is 1 with probability 1/2, others with `1/(e^eps0+1)` (Wang et al. 2017)."""
+    """Optimized unary encoding (Wang et al. 2017): the true bit is 1 with probability 1/2, others `1/(e^eps0+1)`."""
 
     kind: ClassVar[str] = "unary-encoding"
 
@@ -202,7 +204,8 @@ class VariationRatio(_Family):
         p = math.exp(eps0)
         q = p if self.q is None else self.q
         beta = min(self.beta, (p - 1.0) / (p + 1.0))
-        if (beta * (p - 1.0) + 2.0 * 0.0 + 1.0) / q > 1.0 + 1e-9 and q < p:
+        alpha = beta / (p - 1.0)
+        if (2.0 * p * alpha + 1.0 - alpha * (p + 1.0)) / q > 1.0 + 1e-9:
             raise ProblemError(f"q = {q} is too small: the others would have more than probability 1. Give a larger q.")
         return Ratios(p, beta, q)
 
@@ -243,14 +246,13 @@ def _log_binomial(n: int, k: int) -> float:
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
-CATALOGUE: dict[str, Callable[..., object]] = {
-    "subset-selection": SubsetSelection,
-    "local-hash": LocalHash,
-    "hadamard": Hadamard,
+PLAIN: dict[str, Callable[[], Randomizer]] = {
     "rappor": Rappor,
     "unary-encoding": UnaryEncoding,
     "piecewise": Piecewise,
     "planar-laplace": PlanarLaplace,
-    "variation-ratio": VariationRatio,
 }
-"""Randomizers by name, beside those of `randomizers`."""
+"""Those that eps0 alone describes."""
+
+CATALOGUE = (*PLAIN, "subset-selection", "local-hash", "hadamard", "variation-ratio")
+"""The names of all randomizers here."""

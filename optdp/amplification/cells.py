@@ -5,11 +5,12 @@ One person reports among `n`. The messages fall into cells `j`. That person's me
 probability `others[j]`, and in none of them (it hides nobody) with the probability that is left. Who sees how many
 messages are in each cell can tell `x` from `x'` with the hockey-stick divergence
 
-    delta(eps) = E[Z_1 + ... + Z_n]_+ / n,   Z = (first[j] - e^eps second[j]) / others[j] with probability others[j], else 0,
+    delta(eps) = E[Z_1 + ... + Z_n]_+ / n,
+    Z = (first[j] - e^eps second[j]) / others[j] with probability others[j], else 0,
 
 with independent copies `Z_i` (B, Lemma 8 with its prefactor corrected to `1/(gamma n)`; here gamma is in `others`).
-Proof: given the counts `c`, the two likelihoods are `sum_j c_j first[j]/others[j]` and the same with `second`, both over
-`n` and relative to `n` messages of `others`.
+Proof: given the counts `c`, the two likelihoods are `sum_j c_j first[j]/others[j]` and the same with `second`, both
+over `n` and relative to `n` messages of `others`.
 
 - With `others[j] = inf_x R(x)(j)`, the blanket, this is an **upper** bound for every data set (B, Lemma 8).
 - With `others = R(y)` it is exact for the data set in which all others hold `y`: a **lower** bound of the worst case.
@@ -42,7 +43,7 @@ class Cells:
 
     def values(self, epsilon: float) -> Floats:
         """`Z` of every cell."""
-        return (self.first - np.exp(epsilon) * self.second) / self.others
+        return (self.first - math.exp(epsilon) * self.second) / self.others
 
     def log_delta(self, n: int, epsilon: float, grid: int) -> LogEnclosure:
         """Bounds of `log delta(epsilon)` among `n` messages; `grid` is the length of the FFTs."""

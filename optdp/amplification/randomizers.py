@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import permutations
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 from scipy.special import ndtr
@@ -53,6 +53,14 @@ class Randomizer(Hashable, Protocol):
     def data_sets(self, eps0: float) -> list[Cells]: ...
 
     def ratios(self, eps0: float) -> Ratios | None: ...
+
+
+def described(randomizer: Randomizer) -> str:
+    """The kind and its numbers, in words."""
+    if isinstance(randomizer, Channel):
+        return f"channel, {len(randomizer.matrix)} inputs, {len(randomizer.matrix[0])} messages"
+    numbers = [(part.name, getattr(randomizer, part.name)) for part in fields(cast(Any, randomizer))]
+    return ", ".join([randomizer.kind, *(f"{name} = {value:g}" for name, value in numbers if value)])
 
 
 def variation_cells(ratios: Ratios) -> Cells:
@@ -102,9 +110,10 @@ def extremal_blanket(patterns: Patterns, eps0: float) -> list[Cells]:
     return [_merged(first, second, blanket)]
 
 
-def extremal_data_sets(patterns: Patterns, eps0: float, third: bool) -> list[Cells]:
+def extremal_data_sets(patterns: Patterns, eps0: float) -> list[Cells]:
+    """The others hold a third value if there is one, or either of the two."""
     first, second, other, _ = patterns.laws(math.exp(eps0))
-    held = [other] if third else []
+    held = [other] if patterns.weights[:, :, 1].any() else []
     return [_merged(first, second, law) for law in (*held, first, second)]
 
 
@@ -143,18 +152,20 @@ class KRR:
     """Randomized response on `k` values: the true one with probability `p/(p+k-1)`, each other with `1/(p+k-1)`."""
 
     k: int
+    """0 stands for the k that is asked for."""
     gamma: float | None = None
     """The probability of a uniform answer (B, Algorithm 1), where that is given instead of eps0."""
     kind: ClassVar[str] = "k-rr"
 
     def __post_init__(self) -> None:
-        check_whole(self.k, "k", 2)
+        if self.k != 0:
+            check_whole(self.k, "k", 2)
         if self.gamma is not None and not 0.0 < self.gamma < 1.0:
             raise ProblemError(f"gamma must lie between 0 and 1. Found {self.gamma}.")
 
     @property
     def own_eps0(self) -> float | None:
-        return None if self.gamma is None else self.eps0_of_gamma()
+        return None if self.gamma is None else self.eps0_of_gamma() if self.k else math.inf
 
     def eps0_of_gamma(self) -> float:
         """`p = 1 + k (1-gamma)/gamma`, rounded up."""
@@ -173,7 +184,7 @@ class KRR:
         return extremal_blanket(self.patterns, eps0)
 
     def data_sets(self, eps0: float) -> list[Cells]:
-        return extremal_data_sets(self.patterns, eps0, self.k > 2)
+        return extremal_data_sets(self.patterns, eps0)
 
     def ratios(self, eps0: float) -> Ratios:
         p = math.exp(eps0)
@@ -377,9 +388,9 @@ def _distinct(every: list[Cells]) -> list[Cells]:
     return list(seen.values())
 
 
-def check_whole(value: object, name: str, least: int) -> None:
-    """Refuse what is not a whole number of at least `least`."""
+def check_whole(value: object, name: str, least: int, most: int = 10**15) -> None:
+    """Refuse what is not a whole number between two ends."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ProblemError(f"{name} must be a whole number. Found {value!r}.")
-    if value < least:
-        raise ProblemError(f"{name} must be at least {least}. Found {value}.")
+    if not least <= value <= most:
+        raise ProblemError(f"{name} must be from {least:,} to {most:,}. Found {value}.")

@@ -32,10 +32,11 @@ from optdp.noise.multi import MultiLTE
 from optdp.noise.plan_certificate import PlanCertificate
 from optdp.noise.shared_error import table_reach
 from optdp.noise.shared_noise import SharedNoise
-from optdp.problem import Problem, from_spec
+from optdp.problem import from_spec
 
 if TYPE_CHECKING:
     from optdp.plan import PlanSolution
+    from optdp.problem import Problem
 
 FORMAT, VERSION = "optdp/plan", 1
 KEYS = ("format", "version", "plan", "claim", "problem", "provenance", "parties")

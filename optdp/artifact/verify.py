@@ -12,6 +12,7 @@ from optdp.artifact.format import Artifact, read
 from optdp.errors import ArtifactError, CertificateError, ProblemError
 from optdp.noise.certify import Certificate, certify
 from optdp.noise.matrix import NoiseMatrix
+from optdp.noise.multi import MultiLTE
 from optdp.noise.single import SingleLTE
 from optdp.problem import from_spec
 
@@ -39,6 +40,8 @@ def open_artifact(path: str | Path) -> tuple[Artifact, SingleLTE, NoiseMatrix]:
         problem = from_spec(artifact.problem)
     except ProblemError as error:
         raise ArtifactError(f"The artifact's problem must be a valid one. Found: {error}") from None
+    if not isinstance(problem, SingleLTE | MultiLTE):
+        raise ArtifactError(f"A noise matrix must have a problem of an entity. Found kind {problem.kind!r}.")
     if not isinstance(problem, SingleLTE):
         raise ArtifactError(
             f"{name_of(path)} is one party's part of a plan, which is private only as a whole. Verify its folder."

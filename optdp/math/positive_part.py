@@ -99,11 +99,8 @@ def log_positive_part(values: Floats, masses: Floats, n: int, grid: int) -> LogE
     theta = tilted.theta
     chernoff = -1.0 - math.log(theta)  # x e^(-theta x) <= 1 / (e theta)
     slack = n * 2.0**-53 * 32 * tilted.perturbation + 1e-13
-    if tilted.variance <= 0.0:  # one value is left: n times itself
-        alone = math.log(n * tilted.mean) - theta * n * tilted.mean if tilted.mean > 0 else -math.inf
-        return LogEnclosure(n * tilted.log_mgf + alone - slack, n * tilted.log_mgf + alone + slack)
     lower, upper = -math.inf, chernoff
-    found = _power(tilted, n, grid, largest)
+    found = _power(tilted, n, grid, largest) if tilted.variance > 0.0 else None
     if found is not None:
         done, noise, lost, misplaced = found
         value, error = _expectation(done, theta)
@@ -116,7 +113,7 @@ def log_positive_part(values: Floats, masses: Floats, n: int, grid: int) -> LogE
 def _tilt(values: Floats, masses: Floats, n: int) -> _Tilted:
     """The tilt that minimises the moment generating function; a floor keeps `1/theta` below the sum's size."""
     spread = math.sqrt(_dot(masses, values**2))
-    floor = 0.5 / (spread * math.sqrt(n))
+    floor = 0.5 / max(spread * math.sqrt(n), float(values.max()))
 
     def mean(theta: float) -> float:
         weights = masses * np.exp(theta * (values - values.max()))

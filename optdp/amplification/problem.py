@@ -1,0 +1,159 @@
+"""What a user may ask about shuffling: which of epsilon, delta, eps0, n (or k) is wanted, and the others given."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from optdp.amplification.bounds import BOUNDS, Setting
+from optdp.amplification.calibrate import LARGEST_EPSILON, LARGEST_N, Question
+from optdp.amplification.randomizers import KRR, LARGEST_EPS0, Gaussian, Randomizer, check_whole, described
+from optdp.errors import ProblemError
+from optdp.math.exact import Number, show, to_fraction
+
+SMALLEST_DELTA = Fraction(1, 10**300)
+_MEANING = (
+    "What n shuffled reports give away to somebody who sees them all but not who sent which: (epsilon, delta)-DP for "
+    "every data set, neighbours differing in one person's value. It needs an honest shuffler, and that all n people "
+    "randomize as they should."
+)
+
+
+@dataclass(frozen=True, init=False)
+class Amplification:
+    """`n` people send one report each through a shuffler. Of `eps0`, `n`, `delta`, `epsilon` the one left out is found.
+
+    For `k-rr` leave out `k` instead, and the largest k for a given gamma is found (for a given eps0 the smallest k from
+    3 on: there more values hide better). `method` is "best", the smallest proved upper bound, or the name of one bound.
+    With `rounds` the same people report in so many rounds.
+    """
+
+    randomizer: Randomizer
+    eps0: Fraction | None
+    n: int | None
+    delta: Fraction | None
+    epsilon: Fraction | None
+    method: str
+    rounds: int
+    kind: ClassVar[str] = "amplification"
+    meaning: ClassVar[str] = _MEANING
+
+    def __init__(
+        self,
+        randomizer: Randomizer,
+        eps0: Number | None = None,
+        n: int | None = None,
+        delta: Number | None = None,
+        epsilon: Number | None = None,
+        method: str = "best",
+        rounds: int = 1,
+    ) -> None:
+        if n is not None:
+            check_whole(n, "n", 2, LARGEST_N)
+        check_whole(rounds, "rounds", 1, 100_000)
+        if method != "best" and (method not in BOUNDS or BOUNDS[method].side != "upper"):
+            names = ", ".join(name for name, bound in BOUNDS.items() if bound.side == "upper")
+            raise ProblemError(f"method must be best or one of {names}. Found {method!r}.")
+        values = {
+            "randomizer": randomizer,
+            "eps0": positive(eps0, "eps0", LARGEST_EPS0),
+            "n": n,
+            "delta": small(delta),
+            "epsilon": positive(epsilon, "epsilon", LARGEST_EPSILON),
+            "method": method,
+            "rounds": rounds,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._check()
+
+    def _check(self) -> None:
+        asked = self._missing()
+        if self.randomizer.own_eps0 is not None and self.eps0 is not None:
+            raise ProblemError(f"eps0 follows from this {self.randomizer.kind} randomizer. Leave it out.")
+        if not asked:
+            raise ProblemError("One of epsilon, delta, eps0, n must be left out: it is what is found. Found all given.")
+        if len(asked) > 1:
+            raise ProblemError(f"Only one may be left out, the one that is found. Found {' and '.join(asked)} missing.")
+        if self.rounds > 1 and asked[0] not in ("epsilon", "delta"):
+            raise ProblemError(f"With rounds only epsilon or delta can be found. Found {asked[0]} missing.")
+
+    def _missing(self) -> list[str]:
+        given = {"epsilon": self.epsilon, "delta": self.delta, "n": self.n}
+        if self.randomizer.own_eps0 is None:
+            given["eps0"] = self.eps0
+        asked = [name for name, value in given.items() if value is None]
+        if isinstance(self.randomizer, KRR) and self.randomizer.k == 0:
+            asked.append("k")
+        return asked
+
+    @property
+    def unknown(self) -> str:
+        """What is found."""
+        return self._missing()[0]
+
+    @property
+    def local(self) -> float:
+        """eps0 rounded up, or the randomizer's own; infinite where the reports are not pure LDP."""
+        if self.unknown == "eps0":
+            return 1.0
+        if self.unknown == "k" and self.eps0 is None:
+            return math.inf
+        own = self.randomizer.own_eps0
+        if own is not None:
+            return own
+        assert self.eps0 is not None
+        return up(self.eps0)
+
+    def question(self) -> Question:
+        """The same in floats, each rounded to the side that promises less."""
+        bounded = math.inf if isinstance(self.randomizer, Gaussian) and self.randomizer.sigma else self.local
+        setting = Setting(self.randomizer, bounded, 2 if self.n is None else self.n)
+        return Question(
+            setting,
+            1.0 if self.epsilon is None else down(self.epsilon),
+            0.5 if self.delta is None else down(self.delta),
+        )
+
+    def figures(self) -> dict[str, Any]:
+        """What is given, as a file would say it."""
+        given = {"eps0": self.eps0, "delta": self.delta, "epsilon": self.epsilon}
+        found: dict[str, Any] = {name: show(value) for name, value in given.items() if value is not None}
+        more = {"n": self.n, "rounds": self.rounds if self.rounds > 1 else None}
+        return (
+            {"randomizer": described(self.randomizer)} | found | {name: v for name, v in more.items() if v is not None}
+        )
+
+
+def positive(value: Number | None, name: str, most: float) -> Fraction | None:
+    """An exact number above 0, if it is given."""
+    if value is None:
+        return None
+    exact = to_fraction(value, name)
+    if not Fraction(1, 10**9) <= exact <= most:
+        raise ProblemError(f"{name} must be between 1e-9 and {most:g}. Found {value}.")
+    return exact
+
+
+def small(delta: Number | None) -> Fraction | None:
+    """A probability of failure, if it is given."""
+    if delta is None:
+        return None
+    exact = to_fraction(delta, "delta")
+    if not SMALLEST_DELTA <= exact < 1:
+        raise ProblemError(f"delta must be at least 1e-300 and below 1. Found {delta}.")
+    return exact
+
+
+def up(value: Fraction) -> float:
+    """The float next to a number, not below it."""
+    near = float(value)
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+
+
+def down(value: Fraction) -> float:
+    """The float next to a number, not above it."""
+    near = float(value)
+    return near if Fraction(near) <= value else math.nextafter(near, -math.inf)

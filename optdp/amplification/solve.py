@@ -1,0 +1,226 @@
+"""From a question about shuffling to its answer: the best proved value, every bound beside it, and what no analysis
+can go below.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from optdp.amplification.bounds import BOUNDS, FINE, Bound
+from optdp.amplification.calibrate import LARGEST_EPSILON, Question, answer
+from optdp.amplification.count import KRRCount, solve_count
+from optdp.amplification.problem import Amplification
+from optdp.amplification.rows import Row
+from optdp.errors import ProblemError
+from optdp.math.positive_part import EXTENDED
+
+TABLE = 1 << 13
+"""What is spent on bounds that another one is proved to be better than."""
+LOWER = 1 << 15
+DRAWN = 1 << 14
+"""What is spent on a point of a curve."""
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AmplificationSolution:
+    """The answer. The truth lies between `value`, which is promised, and `lower`, which some data set breaks."""
+
+    problem: Amplification | KRRCount
+    value: float
+    method: str
+    lower: float | None
+    bounds: tuple[Row, ...]
+    status: str
+    note: str
+    seconds: float
+
+    @property
+    def unknown(self) -> str:
+        return self.problem.unknown
+
+    def summary(self) -> dict[str, Any]:
+        """The figures as `--json` prints them."""
+        return {
+            "kind": self.problem.kind,
+            "status": self.status,
+            "unknown": self.unknown,
+            "value": self.value,
+            "method": self.method,
+            "lower": self.lower,
+            "bounds": [asdict(row) for row in self.bounds],
+            "given": self.problem.figures(),
+            "seconds": round(self.seconds, 4),
+            "note": self.note,
+            "meaning": self.problem.meaning,
+        }
+
+
+def solve_shuffled(problem: Amplification | KRRCount, progress: Progress = lambda _: None) -> AmplificationSolution:
+    """The best of all bounds; interrupted (Ctrl-C), the best of those that are ready, if there is one."""
+    begin = time.perf_counter()
+    if isinstance(problem, KRRCount):
+        counted, value, below, said = solve_count(problem)
+        return AmplificationSolution(
+            problem=problem, value=value, method="count", lower=below, bounds=counted, status="solved", note=said,
+            seconds=time.perf_counter() - begin,
+        )  # fmt: skip
+    if problem.rounds > 1:
+        return _composed(problem, progress, begin)
+    rows: list[Row] = []
+    status = "solved"
+    try:
+        _fill(rows, problem, progress)
+    except KeyboardInterrupt:
+        status = "interrupted"
+        if not any(row.side == "upper" and row.value is not None for row in rows):
+            raise
+    order = {name: i for i, name in enumerate(BOUNDS)}
+    rows.sort(key=lambda row: order[row.method])
+    best = _best(problem, rows)
+    if best is None:
+        best = _without_shuffling(problem)
+    lower = _most(problem, [row.value for row in rows if row.side == "lower" and row.value is not None])
+    note = _note(problem)
+    return AmplificationSolution(
+        problem=problem, value=best[0], method=best[1], lower=lower, bounds=tuple(rows), status=status, note=note,
+        seconds=time.perf_counter() - begin,
+    )  # fmt: skip
+
+
+def point(problem: Amplification, side: Literal["upper", "lower"]) -> float | None:
+    """One point of a curve: the best proved value, or the lower bound, to four digits or more."""
+    question = problem.question()
+    if problem.rounds > 1 or problem.method != "best":
+        return solve_shuffled(problem).value if side == "upper" else None
+    names = [name for name, bound in BOUNDS.items() if bound.side == side and (bound.grid == 0 or side == "lower")]
+    first = [leader(question)] if side == "upper" else []
+    rows = [_row(name, BOUNDS[name], problem, question, DRAWN) for name in (*first, *names)]
+    if side == "upper":
+        best = _best(problem, rows)
+        return None if best is None else best[0]
+    values = [row.value for row in rows if row.side == "lower" and row.value is not None]
+    return _most(problem, values)
+
+
+def profile(problem: Amplification, epsilons: Sequence[float]) -> list[tuple[float, float, float]]:
+    """`(epsilon, lower, upper)`: between what every delta lies, for the whole trade of epsilon for delta.
+
+    What `problem` says of epsilon and delta is not looked at, so any question about the setting will do.
+    """
+    question = problem.question()
+    if problem.unknown in ("eps0", "n", "k"):
+        raise ProblemError(f"A profile needs the whole setting. Found {problem.unknown} missing.")
+    upper = BOUNDS[leader(question)]
+    lowers = [bound for bound in BOUNDS.values() if bound.side == "lower" and not bound.fits(question.setting)]
+    found = []
+    for epsilon in epsilons:
+        if not 0.0 <= epsilon <= LARGEST_EPSILON:
+            raise ProblemError(f"epsilon must be between 0 and {LARGEST_EPSILON:g}. Found {epsilon}.")
+        at = replace(question, epsilon=epsilon)
+        below = max((answer(bound, "delta", at, DRAWN) or 0.0 for bound in lowers), default=0.0)
+        above = answer(upper, "delta", at, DRAWN)
+        found.append((epsilon, below, 1.0 if above is None else above))
+    return found
+
+
+def _most(problem: Amplification, lowers: list[float]) -> float | None:
+    """The strongest of the lower bounds."""
+    return None if not lowers else (min if rising(problem) else max)(lowers)
+
+
+def rising(problem: Amplification) -> bool:
+    """Whether more of the unknown is better: a larger eps0 or, for a fixed gamma, a larger k."""
+    return problem.unknown == "eps0" or (problem.unknown == "k" and problem.eps0 is None)
+
+
+def leader(question: Question) -> str:
+    """The bound that is proved to be the best one."""
+    ranked = ("binary-exact", "blanket", "stronger-clones")
+    return next(name for name in ranked if not BOUNDS[name].fits(question.setting))
+
+
+def _fill(rows: list[Row], problem: Amplification, progress: Progress) -> None:
+    """Closed forms first, then the leader, then the lower bounds, then the rest."""
+    question = problem.question()
+    if problem.method != "best":
+        rows.append(_row(problem.method, BOUNDS[problem.method], problem, question, FINE))
+        chosen = [name for name, bound in BOUNDS.items() if bound.side == "lower"]
+        first: list[str] = []
+        closed: list[str] = []
+    else:
+        first = [leader(question)]
+        closed = [name for name, bound in BOUNDS.items() if bound.grid == 0]
+        chosen = [name for name in ("data-set", "binary-exact-lower") if name not in first]
+        chosen += [name for name in BOUNDS if name not in (*first, *closed, *chosen)]
+    fine = FINE if question.setting.n < EXTENDED else FINE // 2
+    for name in (*closed, *first, *chosen):
+        progress(name)
+        spent = fine if name in first else LOWER if BOUNDS[name].side == "lower" else TABLE
+        rows.append(_row(name, BOUNDS[name], problem, question, spent))
+
+
+def _row(name: str, bound: Bound, problem: Amplification, question: Question, grid: int) -> Row:
+    why = bound.fits(question.setting)
+    value = None
+    if not why:
+        value = answer(bound, problem.unknown, question, grid)
+        if value is None:
+            why = "promises nothing here" if bound.side == "upper" else "excludes nothing here"
+        elif problem.unknown in ("n", "k"):
+            value = int(value)
+    return Row(name, bound.side, value, not bound.fits(question.setting) and value is not None, why, bound.source)
+
+
+def _best(problem: Amplification, rows: list[Row]) -> tuple[float, str] | None:
+    found = [(row.value, row.method) for row in rows if row.side == "upper" and row.value is not None]
+    if not found:
+        return None
+    return (max if rising(problem) else min)(found, key=lambda item: item[0])
+
+
+def _without_shuffling(problem: Amplification) -> tuple[float, str]:
+    """What holds, or which limit was reached, where no bound gives an answer."""
+    unknown, question = problem.unknown, problem.question()
+    if problem.method != "best":
+        why = BOUNDS[problem.method].fits(question.setting) or "it promises nothing here"
+        raise ProblemError(f'The bound {problem.method} does not apply: {why}. Use method = "best".')
+    if unknown == "eps0" and problem.epsilon is not None:
+        return question.epsilon, "local"
+    if unknown == "epsilon":
+        limit = f"eps0 = {question.setting.eps0:g}" if math.isfinite(question.setting.eps0) else "60"
+        raise ProblemError(
+            f"delta cannot be reached at any epsilon below {limit}: shuffling {problem.n} reports proves nothing here. "
+            "Take more people, a larger delta or a smaller eps0."
+        )
+    if unknown == "n":
+        raise ProblemError("delta cannot be reached at this epsilon with 10,000,000,000 people. Take a smaller eps0.")
+    raise ProblemError(f"No {unknown} keeps epsilon and delta. Take more people, a larger epsilon or a larger delta.")
+
+
+def _note(problem: Amplification) -> str:
+    if problem.unknown == "k" and problem.eps0 is not None:
+        return "for a fixed eps0 every larger k is private as well; the largest k exists for a fixed gamma"
+    return ""
+
+
+def _composed(problem: Amplification, progress: Progress, begin: float) -> AmplificationSolution:
+    from optdp.amplification.compose import composed_delta, composed_epsilon
+
+    question = problem.question()
+    progress(f"{problem.rounds} rounds")
+    if problem.unknown == "epsilon":
+        value = composed_epsilon(question.setting, problem.rounds, question.delta)
+    else:
+        value = composed_delta(question.setting, problem.rounds, question.epsilon)
+    name = leader(question)
+    return AmplificationSolution(
+        problem=problem, value=value, method=name, lower=None, bounds=(), status="solved",
+        note=f"{problem.rounds} rounds composed by the privacy loss distribution of {name}",
+        seconds=time.perf_counter() - begin,
+    )  # fmt: skip
