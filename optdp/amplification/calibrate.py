@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
-from optdp.amplification.bounds import COARSE, Bound, Setting
+from optdp.amplification.bounds import GUESS, MIDDLE, Bound, Setting
 from optdp.amplification.randomizers import KRR, LARGEST_EPS0
 from optdp.math.roots import edge, last_whole, narrowed
 
@@ -34,8 +34,14 @@ class Question:
 
 
 def answer(bound: Bound, unknown: str, question: Question, grid: int | None = None) -> float | None:
-    """What `bound` says of the unknown, or None if it says nothing within the limits; a smaller `grid` is faster."""
-    return ANSWERS[unknown](bound, question, bound.grid if grid is None else min(grid, bound.grid))
+    """What `bound` says of the unknown, or None if it says nothing within the limits; a smaller `grid` is faster.
+
+    To 1e-12, but for a grid smaller than the bound's own: then to nine digits, which is more than that grid is worth.
+    """
+    spent = bound.grid if grid is None else min(grid, bound.grid)
+    if 0 < spent <= GUESS:
+        raise ValueError(f"A bound needs a grid above {GUESS}. Found {spent}.")
+    return ANSWERS[unknown](bound, question, spent)
 
 
 def _excess(bound: Bound, setting: Setting, epsilon: float, delta: float, grid: int) -> float:
@@ -57,17 +63,19 @@ def _real(excess: Callable[[float, int], float], kept: float, broken: float, gri
         return excess(x, grid)
 
     def coarse(x: float) -> float:
-        return excess(x, COARSE)
+        return excess(x, GUESS)
 
-    if grid > 4 * COARSE and coarse(kept) <= 0.0 < coarse(broken):
-        guess = edge(coarse, kept, broken, 1e-7 * abs(broken - kept))
+    if grid > 2 * GUESS and coarse(kept) <= 0.0 < coarse(broken):
+        guess = edge(coarse, kept, broken, 1e-5 * abs(broken - kept))
         nearby = guess + 1e-3 * (kept - guess)
         slope = (coarse(nearby) - coarse(guess)) / (nearby - guess) if nearby != guess else 0.0
         if slope != 0.0 and abs(slope) < 1e12:
             kept, broken = narrowed(fine, guess, slope, kept, broken)
     if fine(kept) > 0.0:
         return None
-    return broken if fine(broken) <= 0.0 else edge(fine, kept, broken)
+    if fine(broken) <= 0.0:
+        return broken
+    return kept if GUESS < grid <= MIDDLE and abs(kept - broken) < 1e-8 * abs(kept) else edge(fine, kept, broken)
 
 
 def _epsilon(bound: Bound, question: Question, grid: int) -> float | None:
@@ -112,32 +120,38 @@ def _eps0(bound: Bound, question: Question, grid: int) -> float | None:
 
 
 def _whole(excess: Callable[[int, int], float], kept: int, broken: int, grid: int) -> int | None:
-    """A whole number between two ends: geometric bisection by the coarse grid, then steps around what it found."""
+    """The whole number nearest to `broken` that keeps the promise: by growing steps and bisection on the coarse grid,
+    starting from the smaller end, where the work is least; then by steps around what was found.
+    """
 
     @cache
     def fine(value: int) -> float:
         return excess(value, grid)
 
-    if fine(kept) > 0.0:
-        return None
-    if fine(broken) <= 0.0:
+    small, large = min(kept, broken), max(kept, broken)
+    at_first = excess(small, min(grid, GUESS)) <= 0.0
+    if at_first and small == broken and fine(broken) <= 0.0:
         return broken
-    if grid > COARSE:
-        low, high = kept, broken
-        while abs(math.log(low / high)) > 1e-3 and abs(low - high) > 1:
-            middle = round(math.sqrt(low) * math.sqrt(high))
-            low, high = (middle, high) if excess(middle, COARSE) <= 0.0 else (low, middle)
-        step = max(1, low // 1000)
-        toward = 1 if broken > kept else -1
-        if fine(low) <= 0.0:
-            while (low - broken) * toward < 0 and fine(low) <= 0.0:
-                kept, low, step = low, low + toward * step, step * 4
-            broken = low if (low - broken) * toward < 0 else broken
-        else:
-            while (low - kept) * toward > 0 and fine(low) > 0.0:
-                broken, low, step = low, low - toward * step, step * 4
-            kept = low if (low - kept) * toward > 0 else kept
-    return last_whole(fine, kept, broken)
+    low = high = small
+    while (excess(high, min(grid, GUESS)) <= 0.0) == at_first:
+        if high == large:
+            return (large if fine(large) <= 0.0 else None) if at_first == (kept == small) else None
+        low, high = high, min(4 * high, large)
+    while high - low > max(1, low // 1000):
+        middle = (low + high) // 2
+        low, high = (middle, high) if (excess(middle, min(grid, GUESS)) <= 0.0) == at_first else (low, middle)
+    toward = 1 if broken > kept else -1
+    place, step = (low if at_first else high), max(1, low // 1000)
+    inside = outside = place
+    while outside != broken and fine(outside) <= 0.0:
+        inside, outside = outside, min(max(outside + toward * step, small), large)
+        step *= 4
+    while inside != kept and fine(inside) > 0.0:
+        outside, inside = inside, min(max(inside - toward * step, small), large)
+        step *= 4
+    if fine(outside) <= 0.0:
+        return outside
+    return None if fine(inside) > 0.0 else last_whole(fine, inside, outside)
 
 
 def _n(bound: Bound, question: Question, grid: int) -> float | None:

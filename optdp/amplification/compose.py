@@ -4,40 +4,42 @@ In every round `n` people report through the same shuffled randomizer. The same 
 other values each time, and what is asked next may depend on what was seen. The randomness of the rounds is independent,
 and every round is shuffled anew, so that nobody can link the messages of one person from round to round.
 
-**Why one pair of laws stands for all.** Write `H(x) = D_x(P||Q)` for the hockey-stick divergence of order `x = e^eps`. If
-in every round `H` of every pair of neighbours is at most that of one pair `(P, Q)`, then the divergence of all rounds
-together, chosen adaptively, is at most that of the products of `P` and of `Q` (Zhu, Dong and Wang 2022, Theorem 10; Dong,
-Roth and Su 2022). A product is convolved privacy loss, which is what dp-accounting does.
+**Why one pair of laws stands for all.** Write `H(x) = D_x(P||Q)` for the hockey-stick divergence of order `x = e^eps`.
+If in every round `H` of every pair of neighbours is at most that of one pair `(P, Q)`, then the divergence of all
+rounds together, chosen adaptively, is at most that of the products of `P` and of `Q` (Zhu, Dong and Wang 2022,
+Theorem 10; Dong, Roth and Su 2022). The privacy loss of a product is a sum, whose law dp-accounting finds.
 
 **Which pair.** A bound `U(x) >= H(x)` is evaluated at some `x_i >= 1`. It holds for both orders of the neighbours, and
 `D_(1/x)(P||Q) = 1 - 1/x + D_x(Q||P) / x`, so that it is known at the `1/x_i` too. `H` is convex and `H(0) = 1`: it lies
 below every chord between points above it, so below their lower convex hull. `H` never grows: after the last point the
-hull goes on flat. A convex function that falls from 1 at `x = 0` with a slope of at least -1 is the divergence of a pair
-(Zhu, Dong and Wang 2022, Proposition 8), whose losses are at the corners of the hull: `Q` has there what the slope gains,
-and `P` has `x` times that. What the flat end has, `P` has where `Q` has nothing.
+hull goes on flat. The hull is the divergence of a pair whose losses are at its corners: `Q` has there what the slope
+gains, and `P` has `x` times that. What is left at the flat end, `P` has where `Q` has nothing.
 
-The hull is its own mirror image under `H(x) -> 1 - x + x H(1/x)`, which maps lines to lines. So its slopes on either side
-of 1 sum to `H(1) - 1`, they increase there if and only if the line of the right one is below 1 at `x = -1`, and the right
-half is the hull of the points with `x >= 1` and of the point `(-1, 1)`. The masses of the left half are mirror images as
-well, `P(-loss) = Q(loss)`, so that all of them keep their relative accuracy.
+The hull is its own mirror image under `H(x) -> 1 - x + x H(1/x)`, which maps lines to lines. So its slopes on either
+side of 1 sum to `H(1) - 1`; they increase there if and only if the line of the right one is at most 1 at `x = -1`; and
+the right half is the hull of the points with `x >= 1` and of the point `(-1, 1)`. The masses of the left half are
+mirror images as well, `P(-loss) = Q(loss)`, so that all of them keep their relative accuracy.
 
 **What is on the safe side.** The hull, as shown. Its masses, by a factor far above round-off. Truncation: dp-accounting
-counts all that it cuts off as lost. Round-off of its FFT, which is absolute: with `s` the spectrum of the losses, `N` its
-length and `u = 2^-53`, errors of `8 log2(N) u` in `s` become `T |s|^(T-1)` times that in its power, and the sum of what
-they do to `N` probabilities is at most `sqrt(N)` times its 2-norm (see `optdp.math.positive_part`); it is added. Where
-delta is so small that this matters, the moments of the loss take over: as `(1 - e^(eps-l))_+ <= c e^(t (l-eps))` with
-`c = t^t / (1+t)^(1+t)`, `delta <= c e^(-t eps) (E e^(t loss))^T` for every `t > 0`.
+counts all that it cuts off as lost. Round-off of its FFT, which is absolute: with `s` the spectrum of the losses, `N`
+its length and `u = 2^-53`, an error of `8 log2(N) u` in `s` becomes `T |s|^(T-1)` times that in its power, and the sum
+of what that does to `N` probabilities is at most `sqrt(N)` times its 2-norm (as in `optdp.math.positive_part`); twice
+that is added. Where delta is so small that it matters, the moments of the loss take over: for every `t > 0` it holds
+that `(1 - e^(eps-l))_+ <= c e^(t (l-eps))` with `c = t^t / (1+t)^(1+t)`, so `delta <= c e^(-t eps) (E e^(t loss))^T`.
 """
 
 from __future__ import annotations
 
 import importlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.fft import next_fast_len, rfft
 from scipy.special import logsumexp
 
@@ -52,9 +54,12 @@ TAIL = 1e-20
 """What one round may give away beyond the largest loss that is looked at."""
 GRID = 1 << 13
 """The FFTs of a pure randomizer's bound; others need the finest."""
-NODES, FEW_NODES = 400, 400
-"""Losses at which the bound is evaluated; few where it takes long, which costs some 0.3% of epsilon."""
+NODES, FEW_NODES = 128, 48
+"""Losses at which the bound is evaluated; few where it takes long, which costs up to 1% of epsilon."""
+FINER = 4
+"""Losses are closer together than on average by so much near zero, where most of the probability is."""
 SAFE = 1.0 + 2.0**-32
+"""What every probability is raised by, for its round-off."""
 TRUNCATED = 1e-4
 """What truncation may add to delta, relative to it."""
 
@@ -68,7 +73,7 @@ class Losses:
     mass: tuple[float, ...]
     beyond: float
 
-    @property
+    @cached_property
     def log_moments(self) -> tuple[Floats, Floats]:
         """Orders `t` and `log E e^(t loss)`, the endless loss left out."""
         losses = self.step * np.array(self.index)
@@ -92,7 +97,7 @@ class Composed:
         least = float((self.rounds * moment - t * epsilon + t * np.log(t) - (1.0 + t) * np.log1p(t)).min())
         return min(1.0, SAFE * min(sums, lost + math.exp(min(least, 0.0))))
 
-    @property
+    @cached_property
     def round_off(self) -> float:
         """How far the FFT may have moved a sum of probabilities."""
         if self.rounds == 1:  # nothing was convolved
@@ -109,20 +114,20 @@ def privacy_loss(setting: Setting, discretization: float | None = None, tail: fl
     """A pessimistic privacy loss distribution of one round, to compose in dp-accounting with itself or others.
 
     It is a `dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution` for people whose value changes. Only
-    equal discretizations compose: give one to compose it with others; a multiple of it may be used. At most `tail` is
-    counted as lost beyond the losses that are looked at.
+    equal discretizations compose: give one to compose it with others. Beyond the losses that are looked at, at most
+    `tail` is counted as lost.
 
     The bound is the leading one of the setting: all data sets of binary randomized response, the blanket, or any pure
     randomizer's. The first of them is slow (up to 10 s here), but its epsilons are some 15% smaller than the blanket's.
     """
     module = _dp_accounting("privacy_loss_distribution")
-    return module.PrivacyLossDistribution(_pmf(losses_of(setting, tail, discretization), discretization))
+    return module.PrivacyLossDistribution(_pmf(losses_of(setting, tail, discretization)))
 
 
 def composed_epsilon(setting: Setting, rounds: int, delta: float) -> float:
     """An epsilon so that `rounds` rounds are (epsilon, delta)-DP together, rounded up; infinite if none is found."""
-    if not 0.0 < delta < 1.0:
-        raise ProblemError(f"delta must lie between 0 and 1. Found {delta}.")
+    if not 1e-100 <= delta < 1.0:
+        raise ProblemError(f"delta must be at least 1e-100 and below 1. Found {delta}.")
     check_whole(rounds, "rounds", 1)
     wanted = 10.0 ** math.floor(math.log10(delta * TRUNCATED / rounds))
     composed = _composed(setting, rounds, min(TAIL, wanted), delta * TRUNCATED)
@@ -151,7 +156,7 @@ def composed_delta(setting: Setting, rounds: int, epsilon: float) -> float:
 
 def _composed(setting: Setting, rounds: int, tail: float, truncated: float) -> Composed:
     losses = losses_of(setting, tail)
-    return Composed(_pmf(losses, None).self_compose(rounds, truncated), losses, rounds)
+    return Composed(_pmf(losses).self_compose(rounds, truncated), losses, rounds)
 
 
 def _dp_accounting(module: str) -> Any:
@@ -162,11 +167,9 @@ def _dp_accounting(module: str) -> Any:
         raise ProblemError("Composition needs dp-accounting: pip install 'optdp[accounting]'") from None
 
 
-def _pmf(losses: Losses, discretization: float | None) -> Any:
-    unit = losses.step if discretization is None else discretization
-    stride = round(losses.step / unit)
-    masses = {i * stride: mass for i, mass in zip(losses.index, losses.mass, strict=True)}
-    return _dp_accounting("pld_pmf").create_pmf(masses, unit, losses.beyond, pessimistic_estimate=True)
+def _pmf(losses: Losses) -> Any:
+    masses = dict(zip(losses.index, losses.mass, strict=True))
+    return _dp_accounting("pld_pmf").create_pmf(masses, losses.step, losses.beyond, pessimistic_estimate=True)
 
 
 def _pure(setting: Setting) -> bool:
@@ -181,9 +184,13 @@ def _leading(setting: Setting) -> tuple[Bound, int, int]:
     return (BOUNDS[name], GRID, NODES) if _pure(setting) else (BOUNDS[name], FINE, FEW_NODES)
 
 
-@lru_cache(maxsize=64)
 def losses_of(setting: Setting, tail: float = TAIL, discretization: float | None = None) -> Losses:
     """The privacy loss of one round, at multiples of `discretization` if that is given."""
+    return _losses(setting, tail, discretization)
+
+
+@lru_cache(maxsize=64)
+def _losses(setting: Setting, tail: float, discretization: float | None) -> Losses:
     bound, grid, nodes = _leading(setting)
     local = setting.eps0 if _pure(setting) else math.inf
 
@@ -193,23 +200,23 @@ def losses_of(setting: Setting, tail: float = TAIL, discretization: float | None
         found = bound.log_delta(setting, epsilon, grid)
         return 1.0 if found is None else min(1.0, math.exp(found) * SAFE)
 
-    step = _reach(delta, min(local, LARGEST_EPSILON), tail) / nodes * (1.0 + 2.0**-50)
-    if discretization is not None:
-        if not 0.0 < discretization < math.inf:
-            raise ProblemError(f"discretization must be a positive number. Found {discretization}.")
-        nodes = max(1, math.ceil(step * nodes / (discretization * max(1, math.floor(step / discretization)))))
-        step = discretization * max(1, math.floor(step / discretization))
-    # The mirror image takes care of a loss of 0, where an exact search takes longest.
-    index = np.arange(1, nodes + 1)
-    deltas = np.minimum.accumulate(np.array([delta(float(i) * step) for i in index]))
-    return _corners(step, index, deltas)
+    most = min(local, LARGEST_EPSILON)
+    if delta(most) >= 1.0:
+        raise ProblemError("Nothing is known to be hidden: every message may tell who sent it. Use another randomizer.")
+    reach = _reach(delta, most, tail) * (1.0 + 2.0**-50)
+    unit = reach / (FINER * nodes) if discretization is None else discretization
+    if not 1e-7 * reach < unit < math.inf:
+        raise ProblemError(f"discretization must be a number above {1e-7 * reach:.1e} here. Found {discretization}.")
+    # None at zero: the mirror image takes care of it, and a search over all data sets takes longest there.
+    index = np.unique(np.ceil(math.ceil(reach / unit) * np.linspace(0.0, 1.0, nodes + 1)[1:] ** 1.5)).astype(np.int64)
+    deltas = np.minimum.accumulate(np.array([delta(float(i) * unit) for i in index]))
+    return _corners(unit, index, deltas)
 
 
-def _reach(delta: Any, most: float, tail: float) -> float:
-    """An epsilon beyond which delta is hardly more than it ever is, not much larger than needed."""
-    enough = delta(most) + tail
-    high = most
-    while delta(high / 2.0) <= enough:
+def _reach(delta: Callable[[float], float], most: float, tail: float) -> float:
+    """An epsilon from which on delta is at most `tail` above its least value, not much larger than needed."""
+    enough, high = delta(most) + tail, most
+    while high > 1e-15 and delta(high / 2.0) <= enough:
         high /= 2.0
     low = high / 2.0
     for _ in range(4):
@@ -218,7 +225,7 @@ def _reach(delta: Any, most: float, tail: float) -> float:
     return high
 
 
-def _corners(step: float, index: Any, deltas: Floats) -> Losses:
+def _corners(step: float, index: NDArray[np.int64], deltas: Floats) -> Losses:
     """The masses at the corners of the hull; `x - 1` is the coordinate, so that small losses stay apart."""
     x, y = np.append(-2.0, np.expm1(index * step)), np.append(1.0, deltas)
     hull: list[int] = []
@@ -226,8 +233,8 @@ def _corners(step: float, index: Any, deltas: Floats) -> Losses:
         while len(hull) > 1 and _slope(x, y, hull[-2], hull[-1]) >= _slope(x, y, hull[-1], i):
             hull.pop()
         hull.append(i)
-    slopes = np.array([_slope(x, y, a, b) for a, b in zip(hull, hull[1:], strict=False)] + [0.0])
-    at = np.array(hull[1:])
+    slopes = np.array([_slope(x, y, a, b) for a, b in pairwise(hull)] + [0.0])
+    at = index[np.array(hull[1:]) - 1]
     second = np.diff(slopes) * SAFE
     first = second * np.exp(at * step)
     where, mass = np.concatenate((-at[::-1], at)), np.concatenate((second[::-1], first))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from optdp.amplification.bounds import BOUNDS, FINE, Bound
+from optdp.amplification.bounds import BOUNDS, COARSE, FINE, MIDDLE, Bound
 from optdp.amplification.calibrate import LARGEST_EPSILON, Question, answer
 from optdp.amplification.count import KRRCount, solve_count
 from optdp.amplification.problem import Amplification
@@ -18,11 +18,8 @@ from optdp.amplification.rows import Row
 from optdp.errors import ProblemError
 from optdp.math.positive_part import EXTENDED
 
-TABLE = 1 << 13
-"""What is spent on bounds that another one is proved to be better than."""
 LOWER = 1 << 15
-DRAWN = 1 << 14
-"""What is spent on a point of a curve."""
+"""What is spent on a lower bound."""
 
 Progress = Callable[[str], None]
 
@@ -98,9 +95,8 @@ def point(problem: Amplification, side: Literal["upper", "lower"]) -> float | No
     question = problem.question()
     if problem.rounds > 1 or problem.method != "best":
         return solve_shuffled(problem).value if side == "upper" else None
-    names = [name for name, bound in BOUNDS.items() if bound.side == side and (bound.grid == 0 or side == "lower")]
-    first = [leader(question)] if side == "upper" else []
-    rows = [_row(name, BOUNDS[name], problem, question, DRAWN) for name in (*first, *names)]
+    names = [leader(question)] if side == "upper" else [name for name, bound in BOUNDS.items() if bound.side == side]
+    rows = [_row(name, BOUNDS[name], problem, question, MIDDLE) for name in names]
     if side == "upper":
         best = _best(problem, rows)
         return None if best is None else best[0]
@@ -123,8 +119,8 @@ def profile(problem: Amplification, epsilons: Sequence[float]) -> list[tuple[flo
         if not 0.0 <= epsilon <= LARGEST_EPSILON:
             raise ProblemError(f"epsilon must be between 0 and {LARGEST_EPSILON:g}. Found {epsilon}.")
         at = replace(question, epsilon=epsilon)
-        below = max((answer(bound, "delta", at, DRAWN) or 0.0 for bound in lowers), default=0.0)
-        above = answer(upper, "delta", at, DRAWN)
+        below = max((answer(bound, "delta", at, MIDDLE) or 0.0 for bound in lowers), default=0.0)
+        above = answer(upper, "delta", at, MIDDLE)
         found.append((epsilon, below, 1.0 if above is None else above))
     return found
 
@@ -146,7 +142,7 @@ def leader(question: Question) -> str:
 
 
 def _fill(rows: list[Row], problem: Amplification, progress: Progress) -> None:
-    """Closed forms first, then the leader, then the lower bounds, then the rest."""
+    """Closed forms first, then the leader, then the lower bounds, then those that the leader is proved to beat."""
     question = problem.question()
     if problem.method != "best":
         rows.append(_row(problem.method, BOUNDS[problem.method], problem, question, FINE))
@@ -161,7 +157,7 @@ def _fill(rows: list[Row], problem: Amplification, progress: Progress) -> None:
     fine = FINE if question.setting.n < EXTENDED else FINE // 2
     for name in (*closed, *first, *chosen):
         progress(name)
-        spent = fine if name in first else LOWER if BOUNDS[name].side == "lower" else TABLE
+        spent = fine if name in first else LOWER if BOUNDS[name].side == "lower" else COARSE
         rows.append(_row(name, BOUNDS[name], problem, question, spent))
 
 
@@ -178,10 +174,14 @@ def _row(name: str, bound: Bound, problem: Amplification, question: Question, gr
 
 
 def _best(problem: Amplification, rows: list[Row]) -> tuple[float, str] | None:
+    """The best value, and who says so: of several that agree the one that is proved to be the best."""
     found = [(row.value, row.method) for row in rows if row.side == "upper" and row.value is not None]
     if not found:
         return None
-    return (max if rising(problem) else min)(found, key=lambda item: item[0])
+    value = (max if rising(problem) else min)(value for value, _ in found)
+    names = [name for other, name in found if other == value]
+    first = leader(problem.question())
+    return value, first if first in names else names[0]
 
 
 def _without_shuffling(problem: Amplification) -> tuple[float, str]:

@@ -34,9 +34,10 @@ from scipy.optimize import brentq
 Floats = NDArray[np.floating[Any]]
 Spectrum = NDArray[np.complexfloating[Any, Any]]
 
-BASE = 64
+BASE, LARGE_BASE = 64, 256
 EXTENDED = 1 << 22
-"""From so many copies on numbers are extended precision, where the machine has it: errors grow with the copies."""
+"""From so many copies on numbers are extended precision, where the machine has it, and steps are larger: round-off grows
+with every step."""
 ABOVE, BELOW = 34.0, 24.0
 """Each step may lose `e^-ABOVE` of the tilted probability past its upper end, and misplace `e^-BELOW` at the lower."""
 
@@ -147,22 +148,23 @@ def _power(tilted: _Tilted, n: int, grid: int, largest: float) -> tuple[_Sum, fl
     `theta^2 v <= 1` and `v` below 1% of the variance it makes the tails at most `e` times those of 1.02 the variance.
     """
     digits, small = [], 0.01 * n * tilted.variance
+    base = BASE if n < EXTENDED else LARGE_BASE
     while n:
-        n, digit = divmod(n, BASE)
+        n, digit = divmod(n, base)
         digits.append(digit)
     total = None
     noise = lost = misplaced = 0.0
-    copies = float(BASE ** (len(digits) - 1))
+    copies = float(base ** (len(digits) - 1))
     for digit in reversed(digits):
-        count = digit + (0 if total is None else BASE * total.count)
+        count = digit + (0 if total is None else base * total.count)
         step, start, whole = _window(tilted, count, grid, largest, math.log(copies))
-        noise += copies * (digit + (0 if total is None else BASE)) * step * step / 4.0
+        noise += copies * (digit + (0 if total is None else base)) * step * step / 4.0
         if tilted.theta**2 * noise > 1.0 or (noise > small and not whole):
             return None
-        total = _extend(tilted, total, digit, grid, step, start)
+        total = _extend(tilted, total, base, digit, grid, step, start)
         lost += 3.0 * math.exp(-ABOVE)
         misplaced += 3.0 * math.exp(-BELOW)
-        copies /= BASE
+        copies /= base
     assert total is not None
     return total, noise, lost, misplaced
 
@@ -182,13 +184,13 @@ def _window(tilted: _Tilted, count: int, grid: int, largest: float, rarity: floa
     return step, math.floor((count * mean - below) / step) - 2, aligned and above >= count * edges[1]
 
 
-def _extend(tilted: _Tilted, total: _Sum | None, digit: int, grid: int, step: float, start: int) -> _Sum:
-    """From the law of `m` copies to that of `64 m + digit`, on another grid."""
+def _extend(tilted: _Tilted, total: _Sum | None, base: int, digit: int, grid: int, step: float, start: int) -> _Sum:
+    """From the law of `m` copies to that of `base m + digit`, on another grid."""
     spectrum: Spectrum = np.ones(1, dtype=np.complex128)
     error: Floats = np.zeros(1)
     if total is not None:
         law = _split(total.positions, total.law, tilted.theta, step, grid)
-        spectrum, error = _transform(law, math.sqrt(len(total.law)) * total.error, BASE)
+        spectrum, error = _transform(law, math.sqrt(len(total.law)) * total.error, base)
     if digit:
         law = _split(tilted.values, tilted.weights, tilted.theta, step, grid)
         other, wrong = _transform(law, 0.0, digit)
@@ -199,7 +201,7 @@ def _extend(tilted: _Tilted, total: _Sum | None, digit: int, grid: int, step: fl
     off = math.sqrt(2.0 * _dot(error, error) / grid)
     off += 8.0 * math.log2(grid) * _round_off(summed) * math.sqrt(_dot(summed, summed))
     law = np.maximum(np.roll(summed, -(start % grid)), 0.0)
-    return _Sum(digit + (0 if total is None else BASE * total.count), start, step, law, off)
+    return _Sum(digit + (0 if total is None else base * total.count), start, step, law, off)
 
 
 def _bernstein(variance: float, edge: float, rarity: float) -> float:

@@ -54,8 +54,11 @@ def narrowed(
 
 
 def last_whole(excess: Callable[[int], float], kept: int, broken: int) -> int:
-    """The whole number nearest to `broken` that keeps `excess <= 0`, by bisection from ends that keep and break it."""
-    while abs(kept - broken) > 1:
+    """The whole number nearest to `broken` that keeps `excess <= 0`, by bisection from ends that keep and break it.
+
+    Above ten million it may be off by one in ten million, on the side that keeps.
+    """
+    while abs(kept - broken) > max(1, kept // 10**7):
         middle = (kept + broken) // 2
         if excess(middle) <= 0.0:
             kept = middle

@@ -28,6 +28,7 @@ from optdp.noise.draft import Draft
 from optdp.noise.lp import formulate
 from optdp.solvers.compare import raw_epsilon
 from optdp.solvers.cvxpy import cvxpy_solvers, solve_cvxpy
+from tests.bench.amplification import amplification
 from tests.bench.plans import large, plans
 from tests.random_problems import problem as random_problem
 
@@ -195,6 +196,7 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "deploy": deploy,
     "plans": plans,
     "large": large,
+    "amplification": amplification,
 }
 
 
