@@ -118,7 +118,7 @@ def privacy_loss(setting: Setting, discretization: float | None = None, tail: fl
     `tail` is counted as lost.
 
     The bound is the leading one of the setting: all data sets of binary randomized response, the blanket, or any pure
-    randomizer's. The first of them is slow (up to 10 s here), but its epsilons are some 15% smaller than the blanket's.
+    randomizer's. The first of them is slow (up to 10 s here), but its epsilons are some 20% below the blanket's.
     """
     module = _dp_accounting("privacy_loss_distribution")
     return module.PrivacyLossDistribution(_pmf(losses_of(setting, tail, discretization)))

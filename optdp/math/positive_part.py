@@ -36,8 +36,8 @@ Spectrum = NDArray[np.complexfloating[Any, Any]]
 
 BASE, LARGE_BASE = 64, 256
 EXTENDED = 1 << 22
-"""From so many copies on numbers are extended precision, where the machine has it, and steps are larger: round-off grows
-with every step."""
+"""From so many copies on numbers have extended precision, where the machine has it, and steps are larger: round-off
+grows with every step."""
 ABOVE, BELOW = 34.0, 24.0
 """Each step may lose `e^-ABOVE` of the tilted probability past its upper end, and misplace `e^-BELOW` at the lower."""
 

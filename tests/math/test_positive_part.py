@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -326,8 +327,8 @@ def test_finer_grids_are_tighter() -> None:
             found = bounds(values, masses, n, grid)
             widths.append(found.upper - found.lower)
             uppers.append(found.upper)
-        assert all(finer <= coarser + 1e-9 for coarser, finer in zip(uppers, uppers[1:], strict=False))
-        assert all(finer <= coarser + 1e-9 for coarser, finer in zip(widths, widths[1:], strict=False))
+        assert all(finer <= coarser + 1e-9 for coarser, finer in pairwise(uppers))
+        assert all(finer <= coarser + 1e-9 for coarser, finer in pairwise(widths))
         assert widths[-1] < 1e-2
 
 
