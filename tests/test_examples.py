@@ -34,6 +34,11 @@ SAYS = {
         "we publish",
     ],
     "two_guarantees.py": ["0.575", "0.609", "0.824", "1.261", "3.284"],
+    "calibrate_shuffled_survey.py": ["5,000    3.6190", "at eps0 = 3: 2,243 people are enough"],
+    "one_count_or_all.py": ["2.606e-08", "1.150e-03"],
+    "own_channel.py": ["eps0 of one report alone: 1.9459", "delta lies between"],
+    "rounds.py": ["7      0.2261", "30     0.4921"],
+    "what_shuffling_buys.py": ["epsilon 0.079804, by the bound blanket", "bennett-k-rr       0.094980"],
     "wrong_prior.py": ["0.1 away               0.30           0.30", "half known"],
 }
 """What each script must print, at least. The geometric errors follow from 2q/(1-q^2)."""

@@ -101,20 +101,20 @@ def _clones(setting: Setting, epsilon: float, grid: int) -> float:
     """Every other message is a copy of either of the two with probability `e^-eps0` in all (Feldman et al. 2021)."""
     p = math.exp(setting.eps0)
     high, low = p / (p + 1.0), 1.0 / (p + 1.0)
-    return cells((high, low), (low, high), (0.5 / p, 0.5 / p)).log_delta(setting.n, epsilon, grid).upper
+    return cells((high, low), (low, high), (0.5 / p, 0.5 / p)).log_upper(setting.n, epsilon, grid)
 
 
 def _stronger_clones(setting: Setting, epsilon: float, grid: int) -> float:
     """The same with probability `2/(e^eps0 + 1)` in all (Feldman et al. 2023); our proof is by the blanket."""
     p = math.exp(setting.eps0)
     high, low = p / (p + 1.0), 1.0 / (p + 1.0)
-    return cells((high, low), (low, high), (low, low)).log_delta(setting.n, epsilon, grid).upper
+    return cells((high, low), (low, high), (low, low)).log_upper(setting.n, epsilon, grid)
 
 
 def _variation(setting: Setting, epsilon: float, grid: int) -> float | None:
     ratios = setting.randomizer.ratios(setting.eps0)
     assert ratios is not None
-    return variation_cells(ratios).log_delta(setting.n, epsilon, grid).upper
+    return variation_cells(ratios).log_upper(setting.n, epsilon, grid)
 
 
 def _variation_fits(setting: Setting) -> str:
@@ -134,7 +134,7 @@ def _published(setting: Setting, epsilon: float, grid: int) -> float:
     c = 1.0 / (p + k - 1.0)
     common = (k - 2.0) * c
     pair = cells((p * c, c, common), (c, p * c, common), (c, c, 1.0 - 2.0 * c))
-    return pair.log_delta(setting.n, epsilon, grid).lower
+    return pair.log_lower(setting.n, epsilon, grid)
 
 
 def _published_fits(setting: Setting) -> str:
@@ -171,13 +171,13 @@ def _blanket(setting: Setting, epsilon: float, grid: int) -> float:
 def _worst(every: list[Cells], n: int, epsilon: float, grid: int) -> float:
     """The largest upper bound; cells whose cheap bound is below it are not looked at closely."""
     if len(every) == 1:
-        return every[0].log_delta(n, epsilon, grid).upper
-    cheap = sorted(((pair.log_delta(n, epsilon, 256).upper, i) for i, pair in enumerate(every)), reverse=True)
+        return every[0].log_upper(n, epsilon, grid)
+    cheap = sorted(((pair.log_upper(n, epsilon, 256), i) for i, pair in enumerate(every)), reverse=True)
     worst = -math.inf
     for bound, i in cheap:
         if bound <= worst:
             break
-        worst = max(worst, min(bound, every[i].log_delta(n, epsilon, grid).upper))
+        worst = max(worst, min(bound, every[i].log_upper(n, epsilon, grid)))
     return worst
 
 
@@ -200,10 +200,10 @@ def _data_set(setting: Setting, epsilon: float, grid: int) -> float:
     """The data set that looks worst on a coarse grid, and then for certain."""
     every, n = _data_sets(setting.randomizer, setting.eps0), setting.n
     if len(every) > 1:
-        every = [max(every, key=lambda pair: pair.log_delta(n, epsilon, GUESS).upper)]
+        every = [max(every, key=lambda pair: pair.log_upper(n, epsilon, GUESS))]
     if grid <= GUESS:
-        return max((pair.log_delta(n, epsilon, grid).upper for pair in every), default=-math.inf)
-    return max((pair.log_delta(n, epsilon, grid).lower for pair in every), default=-math.inf)
+        return max((pair.log_upper(n, epsilon, grid) for pair in every), default=-math.inf)
+    return max((pair.log_lower(n, epsilon, grid) for pair in every), default=-math.inf)
 
 
 def _binary_fits(setting: Setting) -> str:

