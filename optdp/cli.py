@@ -7,7 +7,7 @@ import sys
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -30,6 +30,9 @@ from optdp.printing import (
 
 if TYPE_CHECKING:
     from optdp.problem import Problem
+
+_UsageError: Any = typer.BadParameter.__base__
+"""What the arguments' parser raises."""
 
 app = typer.Typer(
     help="Describe your deployment; optdp finds the best private mechanism, proves what it gives away, and hands you "
@@ -375,7 +378,13 @@ def schema() -> None:
 def main() -> None:
     """The entry point: one line for every refusal, and its exit code."""
     try:
-        app(standalone_mode=True)
+        sys.exit(app(standalone_mode=False) or 0)
+    except _UsageError as error:
+        if not sys.argv[1:]:
+            error.show()
+            sys.exit(2)
+        err.print(f"[bold red]optdp:[/] {_plain(error.format_message())} See: optdp --help.", highlight=False)
+        sys.exit(2)
     except OptdpError as error:
         err.print(f"[bold red]optdp:[/] {_plain(error)}", highlight=False)
         sys.exit(error.exit_code)
@@ -407,7 +416,7 @@ def _answer(problem: Problem, as_json: bool) -> None:
         raise typer.Exit(130)
 
 
-def _plain(error: Exception) -> str:
+def _plain(error: object) -> str:
     from rich.markup import escape
 
     return escape(" ".join(str(error).split()))

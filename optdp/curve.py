@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from optdp.problem import Problem
 
 MOST_POINTS = 10_000
-_POWER = re.compile(r"([a-z_0-9]+)\^\(?(-?[0-9]+(?:/[0-9]+)?)\)?")
+_POWER = re.compile(r"([a-z_0-9.]+)\^(?:(-?[0-9]{1,3})|\((-?[0-9]{1,3}(?:/[1-9][0-9]{0,2})?)\))")
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,8 @@ def _plan(file: ProblemFile) -> Sweep:
 def _places(plan: Sweep, points: int | None) -> list[Fraction]:
     """Where to solve, exactly; whole numbers if the ends are."""
     if plan.values is not None:
+        if not 1 <= len(plan.values) <= MOST_POINTS:
+            raise ProblemError(f"A sweep must have from 1 to {MOST_POINTS:,} values. Found {len(plan.values)}.")
         return [to_fraction(value, "A value of the sweep") for value in plan.values]
     if plan.start is None or plan.stop is None:
         raise ProblemError("A sweep needs values, or from and to. Found neither.")
@@ -118,7 +120,7 @@ def _places(plan: Sweep, points: int | None) -> list[Fraction]:
 
 def _series(data: Mapping[str, Any], entry: Mapping[str, Any], number: int) -> tuple[str, dict[str, Any], str]:
     """The label of a series, its problem before anything moves, and what of its solution is drawn."""
-    base = {key: value for key, value in data.items() if key != "sweep"}
+    base = {key: value for key, value in data.items() if key not in ("sweep", "expect", "notes")}
     label, shown = entry.get("label", f"series {number + 1}"), entry.get("show", "value")
     if not isinstance(label, str) or shown not in ("value", "lower"):
         raise ProblemError('A series has a label, which is text, and may have show = "value" or "lower".')
@@ -133,7 +135,10 @@ def _moved(base: Mapping[str, Any], plan: Sweep, place: Fraction) -> dict[str, A
         found = _POWER.fullmatch(text.replace(" ", ""))
         if found is None or found[1] != plan.over:
             raise ProblemError(f'A tie is a power of what moves, such as "{plan.over}^-2". Found {text!r}.')
-        value = float(place) ** float(Fraction(found[2]))
+        try:
+            value = float(place) ** float(Fraction(found[2] or found[3]))
+        except OverflowError:
+            raise ProblemError(f"{text!r} is too large at {plan.over} = {show(place)}.") from None
         _put(data, key, max(2, round(value)) if key.split(".")[-1] in ("n", "k") else f"{value:.15g}")
     return data
 
@@ -184,6 +189,7 @@ def write_csv(curve: Curve, path: Path) -> None:
 def write_picture(curve: Curve, path: Path) -> None:
     """The lines, drawn by matplotlib."""
     try:
+        from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError:
         raise ProblemError(
@@ -193,16 +199,18 @@ def write_picture(curve: Curve, path: Path) -> None:
     axes = figure.add_subplot()
     for label, line in curve.lines.items():
         heights = [math.nan if value is None or (curve.log_y and value <= 0) else value for value in line]
-        axes.plot(curve.places, heights, label=label, linewidth=1.6)
+        axes.plot(curve.places, heights, label=label if label[:1] != "_" else f" {label}", linewidth=1.6)
     axes.set_xlabel(curve.over)
     axes.set_ylabel(curve.unknown)
-    axes.set_title(curve.title, fontsize=10)
+    axes.set_title(curve.title, fontsize=10, parse_math=False)
     axes.set_xscale("log" if curve.log_x else "linear")
     axes.set_yscale("log" if curve.log_y and any(v for line in curve.lines.values() for v in line) else "linear")
     axes.grid(visible=True, which="both", alpha=0.25)
-    axes.legend(fontsize=8)
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format=path.suffix[1:], metadata={"Date": None} if path.suffix == ".svg" else None)
+    for text in axes.legend(fontsize=8).get_texts():
+        text.set_parse_math(False)
+    drawn, dated = io.BytesIO(), {".svg": "Date", ".pdf": "CreationDate"}.get(path.suffix)
+    with rc_context({"svg.hashsalt": "optdp"}):  # the same curve is the same file
+        figure.savefig(drawn, format=path.suffix[1:], metadata={dated: None} if dated else None)
     write_bytes(path, drawn.getvalue())
 
 

@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from optdp.errors import ProblemError
 from optdp.file_models import Documented, read_text
+from optdp.math.exact import shown
 
 if TYPE_CHECKING:
     from optdp.amplification.count import KRRCount
@@ -93,22 +94,30 @@ def load_file(path: str | Path) -> ProblemFile:
         data = tomllib.loads(read_text(place), parse_float=str)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise ProblemError(f"{place} is not a TOML file: {str(error).splitlines()[0]}.") from None
-    beside = data.get("randomizer")
-    if isinstance(beside, dict) and isinstance(beside.get("csv"), str):
-        beside["csv"] = str(place.parent / beside["csv"])
+    _beside(data, place.parent)
     file = _validate(data)
     return ProblemFile(file.build(), file.title, file.source, file.expect, data)
 
 
-def from_spec(data: Mapping[str, Any]) -> Problem:
+def _beside(data: dict[str, Any], folder: Path) -> None:
+    """Files that a problem names lie beside it."""
+    sweep = data.get("sweep")
+    series = sweep.get("series") if isinstance(sweep, dict) else None
+    for table in (data, *(series if isinstance(series, list) else ())):
+        randomizer = table.get("randomizer") if isinstance(table, dict) else None
+        if isinstance(randomizer, dict) and isinstance(randomizer.get("csv"), str):
+            randomizer["csv"] = str(folder / randomizer["csv"])
+
+
+def from_spec(data: object) -> Problem:
     """The problem in a mapping, such as the one that an artifact carries."""
     return _validate(data).build()
 
 
-def _validate(data: Mapping[str, Any]) -> _File:
-    kind = data.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ProblemError(f"kind must be one of {', '.join(KINDS)}. Found {kind!r}.")
+def _validate(data: object) -> _File:
+    kind = data.get("kind") if isinstance(data, Mapping) else data
+    if not isinstance(data, Mapping) or not isinstance(kind, str) or kind not in KINDS:
+        raise ProblemError(f"kind must be one of {', '.join(KINDS)}. Found {shown(kind)}.")
     try:
         return cast(_File, KINDS[kind].model.model_validate(dict(data)))
     except ValidationError as error:
@@ -126,8 +135,7 @@ def _first_line(error: ValidationError) -> str:
         return f"Unknown key {where!r}. Remove it, or see: optdp schema."
     if first["type"] == "missing":
         return f"{where} is missing. Add it; see: optdp schema."
-    shown, said = repr(first.get("input")), _printable(first["msg"])
-    return f"{where}: {said}. Found {shown if len(shown) <= 60 else shown[:57] + '...'}."
+    return f"{where}: {_printable(first['msg'])}. Found {shown(first.get('input'))}."
 
 
 def _printable(text: str) -> str:

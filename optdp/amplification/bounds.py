@@ -53,11 +53,12 @@ class Bound:
 def _pure(setting: Setting) -> str:
     """Analyses of any eps0-LDP randomizer."""
     return (
-        "" if math.isfinite(setting.eps0) and not _approximate(setting) else "needs a randomizer that is pure eps0-LDP"
+        "" if math.isfinite(setting.eps0) and not approximate(setting) else "needs a randomizer that is pure eps0-LDP"
     )
 
 
-def _approximate(setting: Setting) -> bool:
+def approximate(setting: Setting) -> bool:
+    """Whether the reports are not pure LDP, so that eps0 alone promises nothing."""
     return isinstance(setting.randomizer, Gaussian)
 
 
@@ -163,7 +164,7 @@ def _blanket_fits(setting: Setting) -> str:
 
 def _blanket(setting: Setting, epsilon: float, grid: int) -> float:
     """The blanket expectation itself (B, Lemma 8), for the worst pair of inputs."""
-    if _approximate(setting):
+    if approximate(setting):
         return _with_tails(setting, epsilon, grid)
     return _worst(_blankets(setting.randomizer, setting.eps0, 0.0), setting.n, epsilon, grid)
 

@@ -13,14 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
-from optdp.amplification.bounds import GUESS, MIDDLE, Bound, Setting
+from optdp.amplification.bounds import GUESS, MIDDLE, Bound, Setting, approximate
 from optdp.amplification.randomizers import KRR, LARGEST_EPS0
 from optdp.math.roots import edge, last_whole, narrowed
 
 LARGEST_EPSILON = 60.0
 LARGEST_N = 10**10
 LARGEST_K = 10**9
-SMALLEST_EPS0 = 1e-6
+SMALLEST_EPS0 = 1e-3
 LARGE = 1e3
 
 
@@ -81,7 +81,8 @@ def _real(excess: Callable[[float, int], float], kept: float, broken: float, gri
 def _epsilon(bound: Bound, question: Question, grid: int) -> float | None:
     """The smallest epsilon. An upper bound must reach it below eps0, where it is worth nothing."""
     setting, delta = question.setting, question.delta
-    most = min(setting.eps0 * (1.0 - 1e-9), LARGEST_EPSILON)
+    pure = math.isfinite(setting.eps0) and not approximate(setting)
+    most = min(setting.eps0 * (1.0 - 1e-9), LARGEST_EPSILON) if pure else LARGEST_EPSILON
 
     def excess(epsilon: float, spent: int) -> float:
         return _excess(bound, setting, epsilon, delta, spent)
@@ -111,7 +112,9 @@ def _eps0(bound: Bound, question: Question, grid: int) -> float | None:
             return math.inf
         return _excess(bound, moved, question.epsilon, question.delta, spent)
 
-    least, most = max(SMALLEST_EPS0, question.epsilon * (1.0 + 1e-9)), LARGEST_EPS0
+    least, most = question.epsilon * (1.0 + 1e-9), LARGEST_EPS0
+    if approximate(question.setting):  # not even eps0 = epsilon need do
+        least = SMALLEST_EPS0
     if least >= most:
         return None
     if bound.side == "upper":

@@ -25,6 +25,7 @@ from optdp.amplification.randomizers import (
     Patterns,
     Randomizer,
     Ratios,
+    check_between,
     check_whole,
     extremal_blanket,
     extremal_data_sets,
@@ -190,10 +191,9 @@ class VariationRatio(_Family):
     kind: ClassVar[str] = "variation-ratio"
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.beta < 1.0:
-            raise ProblemError(f"beta must lie between 0 and 1. Found {self.beta}.")
-        if self.q is not None and not 1.0 <= self.q < 1e18:
-            raise ProblemError(f"q must be at least 1 and below 1e18. Found {self.q}.")
+        check_between(self.beta, "beta", 1e-9, 1.0 - 1e-9)
+        if self.q is not None:
+            check_between(self.q, "q", 1.0, 1e18)
 
     def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
         return [variation_cells(self.ratios(eps0))]

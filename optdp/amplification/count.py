@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from optdp.amplification.calibrate import LARGEST_EPSILON, SMALLEST_EPS0
+from optdp.amplification.calibrate import LARGEST_EPSILON
 from optdp.amplification.problem import down, positive, small, up
 from optdp.amplification.randomizers import LARGEST_EPS0, check_whole
 from optdp.amplification.rows import Row
 from optdp.errors import ProblemError
 from optdp.math.counts import LARGEST, CountSetting, Enclosure, count_delta
-from optdp.math.exact import Number, show
+from optdp.math.exact import Number, show, shown
 from optdp.math.roots import edge
 
 _MEANING = (
@@ -94,11 +94,12 @@ class KRRCount:
         return Enclosure(max(one.lower for one in found), max(one.upper for one in found))
 
 
-def _histogram(
-    n: int | None, n_x0: int | None, k: int | None, counts: Sequence[int]
-) -> tuple[int, int, tuple[int, ...]]:
+def _histogram(n: int | None, n_x0: int | None, k: int | None, given: object) -> tuple[int, int, tuple[int, ...]]:
     if n is not None or n_x0 is not None:
         raise ProblemError("counts already says n and n_x0. Leave them out.")
+    if not isinstance(given, list | tuple):
+        raise ProblemError(f"counts must be a list of whole numbers. Found {shown(given)}.")
+    counts: Sequence[int] = given
     for count in counts:
         check_whole(count, "Every entry of counts", 0)
     if len(counts) > 10_000:
@@ -144,7 +145,7 @@ def _value(problem: KRRCount, side: str, reverse: bool) -> float:
         return _crossing(lambda epsilon: excess(problem.worst(eps0, epsilon, reverse)), kept, broken)
     epsilon = problem.epsilon
     assert epsilon is not None
-    low, high = max(SMALLEST_EPS0, down(epsilon)), LARGEST_EPS0
+    low, high = down(epsilon), LARGEST_EPS0
     kept, broken = (low, high) if side == "upper" else (high, low)
     return _crossing(lambda eps0: excess(problem.worst(eps0, epsilon, reverse)), kept, broken)
 

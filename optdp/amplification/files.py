@@ -14,7 +14,7 @@ from optdp.amplification.count import KRRCount
 from optdp.amplification.problem import Amplification
 from optdp.errors import ProblemError
 from optdp.file_models import Documented, Exact, Strict, Sweep, read_text
-from optdp.math.exact import to_fraction
+from optdp.math.exact import shown, to_fraction
 
 
 class GenericModel(Strict):
@@ -71,9 +71,9 @@ class ChannelModel(Strict):
             raise ProblemError("A channel has either a matrix or a csv file. Give one of them.")
         rows = self.matrix if self.csv is None else _table(Path(self.csv))
         assert rows is not None
-        return randomizers.Channel.of(
-            [[float(to_fraction(entry, "A channel's entry")) for entry in row] for row in rows]
-        )
+        if len(rows) * sum(map(len, rows)) > randomizers.LARGEST_CHANNEL:
+            raise ProblemError(f"A channel of {len(rows)} inputs and {len(rows[0])} messages is too large.")
+        return randomizers.Channel.of([[_number(entry, "A channel's entry") for entry in row] for row in rows])
 
 
 class SubsetSelectionModel(Strict):
@@ -175,9 +175,19 @@ class KRRCountFile(Swept):
 
 
 def _float(value: int | str | None, name: str) -> float | None:
-    return None if value is None else float(to_fraction(value, name))
+    return None if value is None else _number(value, name)
+
+
+def _number(value: int | str, name: str) -> float:
+    exact = to_fraction(value, name)
+    if abs(exact) > 10**300:
+        raise ProblemError(f"{name} must be a number of a reasonable size. Found {shown(value)}.")
+    return float(exact)
 
 
 def _table(path: Path) -> Sequence[Sequence[str]]:
     """The cells of a CSV file without a header."""
-    return [[cell.strip() for cell in row] for row in csv.reader(read_text(path).splitlines()) if row]
+    try:
+        return [[cell.strip() for cell in row] for row in csv.reader(read_text(path).splitlines()) if row]
+    except csv.Error as error:
+        raise ProblemError(f"{path} is not a CSV file: {error}.") from None

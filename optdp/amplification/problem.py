@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 from optdp.amplification.bounds import BOUNDS, Setting
 from optdp.amplification.calibrate import LARGEST_EPSILON, LARGEST_N, Question
-from optdp.amplification.randomizers import KRR, LARGEST_EPS0, Gaussian, Randomizer, check_whole, described
+from optdp.amplification.randomizers import KRR, LARGEST_EPS0, Randomizer, check_whole, described
 from optdp.errors import ProblemError
-from optdp.math.exact import Number, show, to_fraction
+from optdp.math.exact import Number, show, shown, to_fraction
 
 SMALLEST_DELTA = Fraction(1, 10**300)
 _MEANING = (
@@ -50,6 +50,8 @@ class Amplification:
         method: str = "best",
         rounds: int = 1,
     ) -> None:
+        if not isinstance(randomizer, Randomizer):
+            raise ProblemError(f"randomizer must be one of optdp's, such as KRR(10). Found {shown(randomizer)}.")
         if n is not None:
             check_whole(n, "n", 2, LARGEST_N)
         check_whole(rounds, "rounds", 1, 100_000)
@@ -77,6 +79,8 @@ class Amplification:
             raise ProblemError("One of epsilon, delta, eps0, n must be left out: it is what is found. Found all given.")
         if len(asked) > 1:
             raise ProblemError(f"Only one may be left out, the one that is found. Found {' and '.join(asked)} missing.")
+        if self.rounds > 1 and self.method != "best":
+            raise ProblemError("With rounds the method is best. Leave method out.")
         if self.rounds > 1 and asked[0] not in ("epsilon", "delta"):
             raise ProblemError(f"With rounds only epsilon or delta can be found. Found {asked[0]} missing.")
 
@@ -94,27 +98,18 @@ class Amplification:
         """What is found."""
         return self._missing()[0]
 
-    @property
-    def local(self) -> float:
-        """eps0 rounded up, or the randomizer's own; infinite where the reports are not pure LDP."""
-        if self.unknown == "eps0":
-            return 1.0
-        if self.unknown == "k" and self.eps0 is None:
-            return math.inf
+    def question(self, side: str = "upper") -> Question:
+        """The same in floats, each rounded so that an upper bound promises less, or a lower bound excludes less."""
+        above, below = (up, down) if side == "upper" else (down, up)
         own = self.randomizer.own_eps0
         if own is not None:
-            return own
-        assert self.eps0 is not None
-        return up(self.eps0)
-
-    def question(self) -> Question:
-        """The same in floats, each rounded to the side that promises less."""
-        bounded = math.inf if isinstance(self.randomizer, Gaussian) and self.randomizer.sigma else self.local
-        setting = Setting(self.randomizer, bounded, 2 if self.n is None else self.n)
+            eps0 = own if side == "upper" else own * (1.0 - 2.0**-48)
+        else:
+            eps0 = 1.0 if self.eps0 is None else above(self.eps0)
         return Question(
-            setting,
-            1.0 if self.epsilon is None else down(self.epsilon),
-            0.5 if self.delta is None else down(self.delta),
+            Setting(self.randomizer, eps0, 2 if self.n is None else self.n),
+            1.0 if self.epsilon is None else below(self.epsilon),
+            0.5 if self.delta is None else below(self.delta),
         )
 
     def figures(self) -> dict[str, Any]:

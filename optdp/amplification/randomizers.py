@@ -15,19 +15,22 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields
 from itertools import permutations
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 
 import numpy as np
 from scipy.special import ndtr
 
 from optdp.amplification.cells import Cells, Floats, cells
 from optdp.errors import ProblemError
+from optdp.math.exact import shown
 from optdp.math.gaussian import gaussian_sigma
 
 NODES = 1024
 """Cells that a continuous law is cut into, for each half of it."""
 
 LARGEST_EPS0 = 40.0
+LARGEST_CHANNEL = 2_000_000
+"""Inputs times inputs times messages: the work of looking at all pairs."""
 TAIL = 1e-12
 
 
@@ -40,6 +43,7 @@ class Ratios:
     q: float
 
 
+@runtime_checkable
 class Randomizer(Hashable, Protocol):
     """What every randomizer offers. `own_eps0` is None where `eps0` picks the member of the family."""
 
@@ -160,8 +164,10 @@ class KRR:
     def __post_init__(self) -> None:
         if self.k != 0:
             check_whole(self.k, "k", 2)
-        if self.gamma is not None and not 0.0 < self.gamma < 1.0:
-            raise ProblemError(f"gamma must lie between 0 and 1. Found {self.gamma}.")
+        if self.gamma is not None:
+            check_between(self.gamma, "gamma", 1e-9, 1.0 - 1e-9)
+            if self.k and self.eps0_of_gamma() > LARGEST_EPS0:
+                raise ProblemError(f"gamma = {self.gamma:g} means eps0 above {LARGEST_EPS0:g}. Give a larger gamma.")
 
     @property
     def own_eps0(self) -> float | None:
@@ -242,10 +248,10 @@ class Gaussian:
     def __post_init__(self) -> None:
         if (self.sigma is None) == (self.delta0 is None):
             raise ProblemError("A gaussian randomizer has either sigma or delta0 (with eps0). Give one of them.")
-        if self.sigma is not None and not 1e-3 <= self.sigma <= 1e6:
-            raise ProblemError(f"sigma must be between 0.001 and 1,000,000. Found {self.sigma}.")
-        if self.delta0 is not None and not 1e-100 <= self.delta0 < 1:
-            raise ProblemError(f"delta0 must be between 1e-100 and 1. Found {self.delta0}.")
+        if self.sigma is not None:
+            check_between(self.sigma, "sigma", 1e-3, 1e6)
+        if self.delta0 is not None:
+            check_between(self.delta0, "delta0", 1e-100, 0.999)
 
     @property
     def own_eps0(self) -> float | None:
@@ -321,7 +327,7 @@ class Channel:
         if len(self.matrix) < 2 or len(widths) != 1 or widths == {0}:
             raise ProblemError("A channel needs two or more rows of equal length: a row for each input.")
         array = np.array(self.matrix, dtype=np.float64)
-        if array.size * len(array) > 20_000_000:
+        if array.size * len(array) > LARGEST_CHANNEL:
             raise ProblemError(f"A channel of {array.shape[0]} inputs and {array.shape[1]} messages is too large.")
         if not np.isfinite(array).all() or (array < 0).any():
             raise ProblemError("A channel's entries are probabilities: finite and not negative.")
@@ -335,7 +341,10 @@ class Channel:
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[float]] | Floats) -> Channel:
-        return cls(tuple(tuple(float(entry) for entry in row) for row in rows))
+        try:
+            return cls(tuple(tuple(float(entry) for entry in row) for row in rows))
+        except (TypeError, ValueError, OverflowError):
+            raise ProblemError("A channel is a table of probabilities, a row for each input.") from None
 
     @property
     def array(self) -> Floats:
@@ -346,8 +355,10 @@ class Channel:
     @property
     def own_eps0(self) -> float:
         array = self.array
-        low = array.min(axis=0)
-        return math.inf if (low == 0).any() else float(np.log(array.max(axis=0) / low).max()) * (1 + 1e-15) + 1e-15
+        low, high = array.min(axis=0), array.max(axis=0)
+        if (low < high * math.exp(-LARGEST_EPS0)).any():
+            return math.inf
+        return float(np.log(high / low).max()) * (1 + 1e-15) + 1e-15
 
     def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
         array = self.array
@@ -377,8 +388,8 @@ class Channel:
         return list(permutations(range(len(self.matrix)), 2))
 
     def _pair(self, first: Floats, second: Floats, others: Floats) -> Cells:
-        """A message that some input never sends hides nobody: it is counted as given away."""
-        bare = others == 0.0
+        """A message that some input never sends, or next to never, hides nobody: it is counted as given away."""
+        bare = others < 1e-60
         found = _merged(first[~bare], second[~bare], others[~bare])
         return Cells(found.first, found.second, found.others, float(first[bare].sum()))
 
@@ -393,6 +404,12 @@ def _distinct(every: list[Cells]) -> list[Cells]:
 def check_whole(value: object, name: str, least: int, most: int = 10**15) -> None:
     """Refuse what is not a whole number between two ends."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ProblemError(f"{name} must be a whole number. Found {value!r}.")
+        raise ProblemError(f"{name} must be a whole number. Found {shown(value)}.")
     if not least <= value <= most:
-        raise ProblemError(f"{name} must be from {least:,} to {most:,}. Found {value}.")
+        raise ProblemError(f"{name} must be from {least:,} to {most:,}. Found {shown(value)}.")
+
+
+def check_between(value: object, name: str, least: float, most: float) -> None:
+    """Refuse what is not a number between two ends, which belong to what is allowed."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise ProblemError(f"{name} must be a number from {least:g} to {most:g}. Found {shown(value)}.")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from optdp.amplification.bounds import BOUNDS, COARSE, FINE, MIDDLE, Bound
+from optdp.amplification.bounds import BOUNDS, COARSE, FINE, MIDDLE, Bound, approximate
 from optdp.amplification.calibrate import LARGEST_EPSILON, Question, answer
 from optdp.amplification.count import KRRCount, solve_count
 from optdp.amplification.problem import Amplification
@@ -92,14 +92,14 @@ def solve_shuffled(problem: Amplification | KRRCount, progress: Progress = lambd
 
 def point(problem: Amplification, side: Literal["upper", "lower"]) -> float | None:
     """One point of a curve: the best proved value, or the lower bound, to four digits or more."""
-    question = problem.question()
-    if problem.rounds > 1 or problem.method != "best":
+    question = problem.question(side)
+    if problem.rounds > 1:
         return solve_shuffled(problem).value if side == "upper" else None
-    names = [leader(question)] if side == "upper" else [name for name, bound in BOUNDS.items() if bound.side == side]
+    chosen = leader(question) if problem.method == "best" else problem.method
+    names = [chosen] if side == "upper" else [name for name, bound in BOUNDS.items() if bound.side == side]
     rows = [_row(name, BOUNDS[name], problem, question, MIDDLE) for name in names]
     if side == "upper":
-        best = _best(problem, rows)
-        return None if best is None else best[0]
+        return (_best(problem, rows) or _without_shuffling(problem))[0]
     values = [row.value for row in rows if row.side == "lower" and row.value is not None]
     return _most(problem, values)
 
@@ -109,7 +109,7 @@ def profile(problem: Amplification, epsilons: Sequence[float]) -> list[tuple[flo
 
     What `problem` says of epsilon and delta is not looked at, so any question about the setting will do.
     """
-    question = problem.question()
+    question, beneath = problem.question(), problem.question("lower")
     if problem.unknown in ("eps0", "n", "k"):
         raise ProblemError(f"A profile needs the whole setting. Found {problem.unknown} missing.")
     upper = BOUNDS[leader(question)]
@@ -118,9 +118,9 @@ def profile(problem: Amplification, epsilons: Sequence[float]) -> list[tuple[flo
     for epsilon in epsilons:
         if not 0.0 <= epsilon <= LARGEST_EPSILON:
             raise ProblemError(f"epsilon must be between 0 and {LARGEST_EPSILON:g}. Found {epsilon}.")
-        at = replace(question, epsilon=epsilon)
-        below = max((answer(bound, "delta", at, MIDDLE) or 0.0 for bound in lowers), default=0.0)
-        above = answer(upper, "delta", at, MIDDLE)
+        under = replace(beneath, epsilon=epsilon)
+        below = max((answer(bound, "delta", under, MIDDLE) or 0.0 for bound in lowers), default=0.0)
+        above = answer(upper, "delta", replace(question, epsilon=epsilon), MIDDLE)
         found.append((epsilon, below, 1.0 if above is None else above))
     return found
 
@@ -158,7 +158,7 @@ def _fill(rows: list[Row], problem: Amplification, progress: Progress) -> None:
     for name in (*closed, *first, *chosen):
         progress(name)
         spent = fine if name in first else LOWER if BOUNDS[name].side == "lower" else COARSE
-        rows.append(_row(name, BOUNDS[name], problem, question, spent))
+        rows.append(_row(name, BOUNDS[name], problem, problem.question(BOUNDS[name].side), spent))
 
 
 def _row(name: str, bound: Bound, problem: Amplification, question: Question, grid: int) -> Row:
@@ -190,10 +190,11 @@ def _without_shuffling(problem: Amplification) -> tuple[float, str]:
     if problem.method != "best":
         why = BOUNDS[problem.method].fits(question.setting) or "it promises nothing here"
         raise ProblemError(f'The bound {problem.method} does not apply: {why}. Use method = "best".')
-    if unknown == "eps0" and problem.epsilon is not None:
+    if unknown == "eps0" and not approximate(question.setting):
         return question.epsilon, "local"
     if unknown == "epsilon":
-        limit = f"eps0 = {question.setting.eps0:g}" if math.isfinite(question.setting.eps0) else "60"
+        pure = math.isfinite(question.setting.eps0) and not approximate(question.setting)
+        limit = f"eps0 = {question.setting.eps0:g}" if pure else f"{LARGEST_EPSILON:g}"
         raise ProblemError(
             f"delta cannot be reached at any epsilon below {limit}: shuffling {problem.n} reports proves nothing here. "
             "Take more people, a larger delta or a smaller eps0."

@@ -71,6 +71,16 @@ def show(value: Fraction) -> str:
     return f"-{text}" if scaled < 0 else text
 
 
+def shown(value: object) -> str:
+    """Any value for a message of one line, however large or deep."""
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # too deep, or an integer of too many digits
+        return f"a very large {type(value).__name__}"
+    text = "".join(sign if sign.isprintable() else "?" for sign in text[:60])
+    return text if len(text) < 60 else text[:57] + "..."
+
+
 def significant(value: Fraction, digits: int = 60) -> Fraction:
     """`value` rounded to so many significant decimal digits; what is below 1e-900 becomes zero."""
     if value == 0:

@@ -128,10 +128,10 @@ def _tilt(values: Floats, masses: Floats, n: int) -> _Tilted:
             high *= 2.0
         theta = float(brentq(mean, high / 2.0 if high > 2.0 * floor else floor, high, xtol=1e-9 * high))
     grown = masses * np.expm1(theta * values) if theta * float(values.max()) < 30.0 else None
-    if grown is not None and float(grown.sum()) > -0.5:
-        missing = 1.0 - float(masses.sum())  # what the hopeless values held
-        log_mgf = math.log1p(float(grown.sum()) - max(0.0, missing))
-        moved = float(np.abs(grown).sum()) + max(0.0, missing)
+    missing = max(0.0, 1.0 - float(masses.sum()))  # what the hopeless values held
+    if grown is not None and float(grown.sum()) - missing > -0.5:
+        log_mgf = math.log1p(float(grown.sum()) - missing)
+        moved = float(np.abs(grown).sum()) + missing
     else:
         top = float(values.max())
         log_mgf = theta * top + math.log(float((masses * np.exp(theta * (values - top))).sum()))

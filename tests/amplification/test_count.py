@@ -70,8 +70,8 @@ def test_the_divergence_of_two_counts() -> None:
                 assert exact.overlaps(ball(Fraction(high))) or high <= float(exact.upper()) * (1 + 1e-12) or exact == 0
 
 
-def test_the_promise_covers_both_ways() -> None:
-    """(epsilon, delta)-DP of the count speaks of both orders of the neighbours; the worse one is the promise."""
+def test_theorem_1_is_one_way_and_the_way_back_is_told_apart() -> None:
+    """The way back may be worse: it stands in the table and in the note."""
     worse = 0
     for n, held, k, eps0, epsilon in ((10, 0, 2, 1, "0.3"), (20, 3, 2, 2, "0.5"), (10, 9, 2, 1, "0.3")):
         forth = divergence(n, held, k, Fraction(eps0), Fraction(epsilon))
