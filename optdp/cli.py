@@ -127,7 +127,7 @@ def amplify(
     beta: Annotated[str | None, typer.Option(help="variation-ratio: total variation.")] = None,
     q: Annotated[str | None, typer.Option(help="variation-ratio: ratio to other inputs.")] = None,
     method: Annotated[str, typer.Option(help="best, or one bound by its name.")] = "best",
-    rounds: Annotated[int, typer.Option(help="The same people report so many times (needs optdp[accounting]).")] = 1,
+    rounds: Annotated[int, typer.Option(help="The same people report so many times (needs the accounting extra).")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """What shuffling buys, from the command line: give three of eps0, n, delta, epsilon, and the fourth is found.

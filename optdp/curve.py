@@ -31,7 +31,7 @@ from optdp.amplification.solve import point
 from optdp.artifact.files import write_bytes
 from optdp.errors import OptdpError, ProblemError
 from optdp.file_models import Sweep
-from optdp.math.exact import show, to_fraction
+from optdp.math.exact import show, shown, to_fraction
 from optdp.problem import ProblemFile, from_spec
 from optdp.solution import solve
 
@@ -134,7 +134,7 @@ def _moved(base: Mapping[str, Any], plan: Sweep, place: Fraction) -> dict[str, A
     for key, text in plan.tie.items():
         found = _POWER.fullmatch(text.replace(" ", ""))
         if found is None or found[1] != plan.over:
-            raise ProblemError(f'A tie is a power of what moves, such as "{plan.over}^-2". Found {text!r}.')
+            raise ProblemError(f'A tie is a power of what moves, such as "{plan.over}^-2". Found {shown(text)}.')
         try:
             value = float(place) ** float(Fraction(found[2] or found[3]))
         except OverflowError:

@@ -46,8 +46,8 @@ class Sweep(Strict):
     y_scale: Literal["log", "linear"] = "log"
 
 
-def read_text(place: Path) -> str:
-    """The text of a regular file of a reasonable size."""
+def read_text(place: Path, form: str) -> str:
+    """The text of a regular file of a reasonable size, which should be of the form TOML or CSV."""
     try:
         if not place.is_file():
             raise ProblemError(f"A problem file must be a regular file. Found none at {place}. See: optdp problems.")
@@ -57,4 +57,4 @@ def read_text(place: Path) -> str:
     except OSError as error:
         raise ProblemError(f"Cannot read {place}: {error.strerror}.") from None
     except ValueError as error:
-        raise ProblemError(f"{place} is not a text file: {str(error).splitlines()[0]}.") from None
+        raise ProblemError(f"{place} is not a {form} file: {str(error).splitlines()[0]}.") from None

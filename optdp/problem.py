@@ -91,7 +91,7 @@ def load_file(path: str | Path) -> ProblemFile:
     """The problem in a TOML file, with its title, source and expectations."""
     place = Path(path)
     try:
-        data = tomllib.loads(read_text(place), parse_float=str)
+        data = tomllib.loads(read_text(place, "TOML"), parse_float=str)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise ProblemError(f"{place} is not a TOML file: {str(error).splitlines()[0]}.") from None
     _beside(data, place.parent)

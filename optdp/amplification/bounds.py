@@ -200,6 +200,9 @@ def _with_tails(setting: Setting, epsilon: float, grid: int) -> float:
 def _data_set(setting: Setting, epsilon: float, grid: int) -> float:
     """The data set that looks worst on a coarse grid, and then for certain."""
     every, n = _data_sets(setting.randomizer, setting.eps0), setting.n
+    if approximate(setting):  # likelihood ratios without bound: what a coarse grid proves tells most
+        best = max(every, key=lambda pair: pair.log_lower(n, epsilon, COARSE))
+        return best.log_lower(n, epsilon, max(grid, COARSE))
     if len(every) > 1:
         every = [max(every, key=lambda pair: pair.log_upper(n, epsilon, GUESS))]
     if grid <= GUESS:

@@ -188,6 +188,6 @@ def _number(value: int | str, name: str) -> float:
 def _table(path: Path) -> Sequence[Sequence[str]]:
     """The cells of a CSV file without a header."""
     try:
-        return [[cell.strip() for cell in row] for row in csv.reader(read_text(path).splitlines()) if row]
+        return [[cell.strip() for cell in row] for row in csv.reader(read_text(path, "CSV").splitlines()) if row]
     except csv.Error as error:
         raise ProblemError(f"{path} is not a CSV file: {error}.") from None

@@ -106,11 +106,11 @@ class Amplification:
             eps0 = own if side == "upper" else own * (1.0 - 2.0**-48)
         else:
             eps0 = 1.0 if self.eps0 is None else above(self.eps0)
-        return Question(
-            Setting(self.randomizer, eps0, 2 if self.n is None else self.n),
-            1.0 if self.epsilon is None else below(self.epsilon),
-            0.5 if self.delta is None else below(self.delta),
-        )
+        epsilon = 1.0 if self.epsilon is None else below(self.epsilon)
+        if self.eps0 is not None and self.epsilon is not None and self.epsilon >= self.eps0:
+            epsilon = max(epsilon, eps0)  # rounding must not put epsilon below eps0
+        setting = Setting(self.randomizer, eps0, 2 if self.n is None else self.n)
+        return Question(setting, epsilon, 0.5 if self.delta is None else below(self.delta))
 
     def figures(self) -> dict[str, Any]:
         """What is given, as a file would say it."""

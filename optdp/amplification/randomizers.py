@@ -276,12 +276,17 @@ class Gaussian:
         return [Cells(found.first, found.second, found.others, 2.0 * missing * (1.0 + 1e-9))]
 
     def data_sets(self, eps0: float) -> list[Cells]:
+        """Others at 0, at 1 or at either, seen through grids whose outermost cells take in more or less."""
         sigma = self.deviation(eps0)
-        edges = np.concatenate(([-np.inf], np.linspace(-6.0 * sigma, 1.0 + 6.0 * sigma, NODES // 2), [np.inf]))
-        low, high = normal_masses(edges / sigma), normal_masses((edges - 1.0) / sigma)
-        seen = (low > 0.0) & (high > 0.0)  # what is left out adds nothing to a lower bound
-        low, high = low[seen], high[seen]
-        return [cells(low, high, others) for others in (low, high, (low + high) / 2.0)]
+        found = []
+        for reach in (1.0, 2.0, 3.0, 4.5):
+            ends = np.linspace(-reach * sigma, 1.0 + reach * sigma, NODES // 4)
+            edges = np.concatenate(([-np.inf], ends, [np.inf]))
+            low, high = normal_masses(edges / sigma), normal_masses((edges - 1.0) / sigma)
+            seen = (low > 1e-60) & (high > 1e-60)  # what is left out adds nothing to a lower bound
+            low, high = low[seen], high[seen]
+            found += [cells(low, high, others) for others in (low, high, (low + high) / 2.0)]
+        return found
 
     def ratios(self, eps0: float) -> None:
         return None
@@ -370,7 +375,7 @@ class Channel:
         found = []
         for x, y in self._pairs():
             for held in array:
-                if (held[(array[x] > 0) | (array[y] > 0)] > 0).all():
+                if (held[(array[x] > 0) | (array[y] > 0)] > 1e-60).all():
                     information = float((((array[x] - array[y]) ** 2)[held > 0] / held[held > 0]).sum())
                     found.append((information, x, y, held))
         found.sort(key=lambda item: -item[0])

@@ -99,7 +99,10 @@ def point(problem: Amplification, side: Literal["upper", "lower"]) -> float | No
     names = [chosen] if side == "upper" else [name for name, bound in BOUNDS.items() if bound.side == side]
     rows = [_row(name, BOUNDS[name], problem, question, MIDDLE) for name in names]
     if side == "upper":
-        return (_best(problem, rows) or _without_shuffling(problem))[0]
+        best = _best(problem, rows)
+        if best is None and problem.unknown == "eps0":
+            best = _without_shuffling(problem)
+        return None if best is None else best[0]
     values = [row.value for row in rows if row.side == "lower" and row.value is not None]
     return _most(problem, values)
 

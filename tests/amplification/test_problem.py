@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -182,7 +183,8 @@ def test_extreme_gammas_are_refused_or_answered(gamma: str, k: int | None) -> No
 def test_extreme_channels_are_refused_or_answered(entry: str) -> None:
     law = {"kind": "channel", "matrix": [["1", entry], [entry, "1"]]}
     spec = {"kind": "amplification", "n": 1000, "delta": "1e-6", "randomizer": law}
-    in_process(lambda: solve(from_spec(spec)))  # type: ignore[arg-type]
+    with contextlib.suppress(ProblemError):  # a warning or any other error would be one
+        assert solve(from_spec(spec)).value > 0  # type: ignore[call-overload]
 
 
 # ---------------------------------------------------------------------------------------------------- from a mapping
