@@ -82,6 +82,16 @@ def binary_delta(n: int, eps0: Number, epsilon: Number, tolerance: float = 1e-4,
     return Worst(bounds[0].lower, bounds[1].upper, search.place)
 
 
+def likely_delta(n: int, eps0: Number, epsilon: Number) -> Worst:
+    """A data set that is likely the worst, found by climbing alone: `lower` is its delta, nothing is proved above."""
+    setting, level = CountSetting(n, 0, eps0), to_fraction(epsilon, "epsilon")
+    if delta_is_zero(setting, level):
+        return Worst(0.0, 0.0, n - 1)
+    search = _Search(setting, level, 0.0)
+    search.climb()
+    return Worst(Enclosure.of(search.best).lower, 1.0, search.place)
+
+
 class _Search:
     """Branch and bound over the number of others who hold `x0`."""
 

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
-from optdp.amplification.bounds import GUESS, MIDDLE, Bound, Setting, approximate
+from optdp.amplification.bounds import COARSE, GUESS, MIDDLE, Bound, Setting, approximate
 from optdp.amplification.randomizers import KRR, LARGEST_EPS0
-from optdp.math.roots import edge, last_whole, narrowed
+from optdp.math.roots import XTOL, edge, last_whole, narrowed
 
 LARGEST_EPSILON = 60.0
 LARGEST_N = 10**10
@@ -36,11 +36,11 @@ class Question:
 def answer(bound: Bound, unknown: str, question: Question, grid: int | None = None) -> float | None:
     """What `bound` says of the unknown, or None if it says nothing within the limits; a smaller `grid` is faster.
 
-    To 1e-12, but for a grid smaller than the bound's own: then to nine digits, which is more than that grid is worth.
+    To 1e-12, but for the smaller grids: then to some seven digits, which is more than they are worth.
     """
     spent = bound.grid if grid is None else min(grid, bound.grid)
-    if 0 < spent <= GUESS:
-        raise ValueError(f"A bound needs a grid above {GUESS}. Found {spent}.")
+    if bound.guesses and spent <= GUESS:
+        raise ValueError(f"This bound needs a grid above {GUESS}. Found {spent}.")
     return ANSWERS[unknown](bound, question, spent)
 
 
@@ -56,26 +56,33 @@ def _excess(bound: Bound, setting: Setting, epsilon: float, delta: float, grid: 
 
 
 def _real(excess: Callable[[float, int], float], kept: float, broken: float, grid: int) -> float | None:
-    """The answer between two ends, first by the coarse grid and then by the one that is wanted."""
+    """The answer between two ends: a guess on the coarsest grid, then better ones up to the grid that is wanted."""
 
-    @cache
-    def fine(x: float) -> float:
-        return excess(x, grid)
+    def on(spent: int) -> Callable[[float], float]:
+        return cache(lambda x: excess(x, spent))
 
-    def coarse(x: float) -> float:
-        return excess(x, GUESS)
-
-    if grid > 2 * GUESS and coarse(kept) <= 0.0 < coarse(broken):
-        guess = edge(coarse, kept, broken, 1e-5 * abs(broken - kept))
+    rough = 1e-7 * abs(kept - broken)
+    if grid <= COARSE:
+        return _between(on(grid), kept, broken, rough if grid else XTOL)
+    first, slope = on(GUESS), 0.0
+    guess = _between(first, kept, broken, 1e-5 * abs(kept - broken))
+    if guess is not None and guess not in (kept, broken):
         nearby = guess + 1e-3 * (kept - guess)
-        slope = (coarse(nearby) - coarse(guess)) / (nearby - guess) if nearby != guess else 0.0
-        if slope != 0.0 and abs(slope) < 1e12:
-            kept, broken = narrowed(fine, guess, slope, kept, broken)
-    if fine(kept) > 0.0:
+        slope = (first(nearby) - first(guess)) / (nearby - guess)
+    for spent in (MIDDLE, grid) if grid > MIDDLE else (grid,):
+        xtol, fine = XTOL if spent > MIDDLE else rough, on(spent)
+        near = guess is not None and slope != 0.0
+        ends = narrowed(fine, guess or 0.0, slope, kept, broken, xtol) if near else (kept, broken)
+        found = _between(fine, *ends, xtol)
+        guess = guess if found is None and spent < grid else found
+    return guess
+
+
+def _between(excess: Callable[[float], float], kept: float, broken: float, xtol: float) -> float | None:
+    """The edge between two ends, or one of them if all between is kept, or None if nothing is."""
+    if excess(kept) > 0.0:
         return None
-    if fine(broken) <= 0.0:
-        return broken
-    return kept if GUESS < grid <= MIDDLE and abs(kept - broken) < 1e-8 * abs(kept) else edge(fine, kept, broken)
+    return broken if excess(broken) <= 0.0 else edge(excess, kept, broken, xtol)
 
 
 def _epsilon(bound: Bound, question: Question, grid: int) -> float | None:

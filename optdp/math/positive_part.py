@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ Floats = NDArray[np.floating[Any]]
 Spectrum = NDArray[np.complexfloating[Any, Any]]
 
 BASE, LARGE_BASE = 64, 256
+TINY = 1e-60
+"""Powers of a spectrum below this are left out, and counted as error."""
 EXTENDED = 1 << 22
 """From so many copies on numbers have extended precision, where the machine has it, and steps are larger: round-off
 grows with every step."""
@@ -61,11 +64,11 @@ class _Tilted:
     perturbation: float
     """How much `log E S_+` may move for each copy when the inputs move by one unit of round-off."""
 
-    @property
+    @cached_property
     def mean(self) -> float:
         return _dot(self.weights, self.values)
 
-    @property
+    @cached_property
     def variance(self) -> float:
         return _dot(self.weights, (self.values - self.mean) ** 2)
 
@@ -80,7 +83,7 @@ class _Sum:
     law: Floats
     error: float
 
-    @property
+    @cached_property
     def positions(self) -> Floats:
         return self.step * (self.start + np.arange(len(self.law), dtype=self.law.dtype))
 
@@ -211,7 +214,7 @@ def _extend(tilted: _Tilted, total: _Sum | None, base: int, digit: int, grid: in
     summed = irfft(spectrum, grid)
     off = math.sqrt(2.0 * _dot(error, error) / grid)
     off += 8.0 * math.log2(grid) * _round_off(summed) * math.sqrt(_dot(summed, summed))
-    law = np.maximum(np.roll(summed, -(start % grid)), 0.0)
+    law = np.maximum(np.concatenate((summed[start % grid :], summed[: start % grid])), 0.0)
     return _Sum(digit + (0 if total is None else base * total.count), start, step, law, off)
 
 
@@ -223,22 +226,22 @@ def _bernstein(variance: float, edge: float, rarity: float) -> float:
 
 def _split(positions: Floats, weights: Floats, theta: float, step: float, grid: int) -> Floats:
     """Each weight on the two grid points around its position, modulo the grid, so that the untilted mean is kept."""
-    used = weights > 0.0
-    places = positions[used] / step
+    places = positions / step
     below = np.floor(places)
     share = places - below
-    index = below.astype(np.int64) % grid
-    kept = weights[used]
-    moved = kept * np.exp(-theta * step * share)
+    index = below.astype(np.int64) & (grid - 1)  # the grid is a power of two
+    moved = weights * np.exp(-theta * step * share)
     lower, upper = moved * (1.0 - share), moved * share * np.exp(theta * step)
     law: Floats
     if weights.dtype == np.float64:
         law = np.asarray(np.bincount(index, lower, grid), dtype=np.float64)
-        law += np.roll(np.bincount(index, upper, grid), 1)
+        shifted = np.bincount(index, upper, grid)
+        law[1:] += shifted[:-1]
+        law[0] += shifted[-1]
         return law
     law = np.zeros(grid, dtype=weights.dtype)
     np.add.at(law, index, lower)
-    np.add.at(law, (index + 1) % grid, upper)
+    np.add.at(law, (index + 1) & (grid - 1), upper)
     return law
 
 
@@ -258,8 +261,12 @@ def _transform(law: Floats, wrong: float, power: int) -> tuple[Spectrum, Floats]
     unit = _round_off(law)
     off = wrong + (8.0 * math.log2(grid) + 16.0) * unit * float(law.sum())
     size = np.minimum(np.abs(spectrum) + off, 2.0)
-    result = _to_the(spectrum, power)
-    return result, power * off * _to_the(size, power - 1) + 8.0 * power * unit * np.abs(result)
+    loud = np.flatnonzero(size > TINY ** (1.0 / power))
+    result = np.zeros_like(spectrum)
+    result[loud] = _to_the(spectrum[loud], power)
+    error = np.full(len(spectrum), TINY, dtype=law.dtype)
+    error[loud] = power * off * _to_the(size[loud], power - 1) + 8.0 * power * unit * np.abs(result[loud])
+    return result, error
 
 
 def _to_the(numbers: Any, power: int) -> Any:

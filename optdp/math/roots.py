@@ -21,7 +21,7 @@ def edge(excess: Callable[[float], float], kept: float, broken: float, xtol: flo
     def bounded(x: float) -> float:
         return max(excess(x), DEEP)
 
-    if bounded(kept) == 0.0:
+    if abs(kept - broken) <= xtol or bounded(kept) == 0.0:
         return kept
     root = float(brentq(bounded, kept, broken, xtol=xtol, rtol=4 * 2.0**-52, maxiter=200))
     back = math.copysign(max(xtol, abs(root) * 2.0**-50), kept - broken)
@@ -34,22 +34,31 @@ def edge(excess: Callable[[float], float], kept: float, broken: float, xtol: flo
 
 
 def narrowed(
-    excess: Callable[[float], float], guess: float, slope: float, kept: float, broken: float
+    excess: Callable[[float], float], guess: float, slope: float, kept: float, broken: float, xtol: float = XTOL
 ) -> tuple[float, float]:
-    """Ends close to a root near `guess`: two steps of Newton's method, then either way with growing steps."""
+    """Ends that keep and break the condition, close to a root near `guess`: secant steps, then a step either way.
+
+    The steps either way grow until they have found the root between them, up to the ends that are given.
+    """
     low, high = min(kept, broken), max(kept, broken)
-    point = guess
-    for _ in range(2):
-        point = min(max(point - excess(point) / slope, low), high)
-    value = excess(point)
-    step = max(1e-9 * abs(point), 2.0 * abs(value / slope), XTOL)
-    inside = outside = point
-    while outside != broken and excess(outside) <= 0.0:
-        inside, outside = outside, min(max(outside + math.copysign(step, broken - kept), low), high)
-        step *= 8.0
+    before, value = guess, excess(guess)
+    point = min(max(guess - value / slope, low), high)
+    for _ in range(4):
+        found = excess(point)
+        if point == before or found == value:
+            break
+        move = found * (point - before) / (found - value)
+        before, value, point = point, found, min(max(point - move, low), high)
+        if abs(move) < xtol:
+            break
+    back = math.copysign(max(xtol / 2.0, abs(point) * 2.0**-50), kept - broken)
+    inside, outside = (min(max(point + step, low), high) for step in (back, -back))
     while inside != kept and excess(inside) > 0.0:
-        outside, inside = inside, min(max(inside + math.copysign(step, kept - broken), low), high)
-        step *= 8.0
+        back *= 8.0
+        inside, outside = min(max(inside + back, low), high), inside
+    while outside != broken and excess(outside) <= 0.0:
+        back *= 8.0
+        inside, outside = outside, min(max(outside - back, low), high)
     return inside, outside
 
 
