@@ -9,8 +9,8 @@ import sys
 
 import numpy as np
 
+from optdp.amplification.additive import Laplace
 from optdp.amplification.decomposition import decompose
-from optdp.amplification.randomizers import Laplace
 
 eps0 = float(sys.argv[2]) if len(sys.argv) > 2 else 1.0
 blanket = decompose(Laplace(), eps0)

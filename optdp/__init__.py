@@ -13,25 +13,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from optdp.amplification.additive import Gaussian as Gaussian
+    from optdp.amplification.additive import Laplace as Laplace
+    from optdp.amplification.channel import Channel as Channel
     from optdp.amplification.compose import composed_epsilon as composed_epsilon
     from optdp.amplification.count import KRRCount as KRRCount
     from optdp.amplification.decomposition import decompose as decompose
     from optdp.amplification.problem import Amplification as Amplification
-    from optdp.amplification.randomizers import (
-        KRR as KRR,
-    )
-    from optdp.amplification.randomizers import (
-        Channel as Channel,
-    )
-    from optdp.amplification.randomizers import (
-        Gaussian as Gaussian,
-    )
-    from optdp.amplification.randomizers import (
-        Generic as Generic,
-    )
-    from optdp.amplification.randomizers import (
-        Laplace as Laplace,
-    )
+    from optdp.amplification.randomizers import KRR as KRR
+    from optdp.amplification.randomizers import Generic as Generic
     from optdp.amplification.solve import AmplificationSolution as AmplificationSolution
     from optdp.amplification.solve import profile as profile
     from optdp.artifact.plan import verify_plan as verify_plan
@@ -79,12 +69,12 @@ _HOMES = {
     "Amplification": "amplification.problem",
     "AmplificationSolution": "amplification.solve",
     "ArtifactError": "errors",
-    "Channel": "amplification.randomizers",
-    "Gaussian": "amplification.randomizers",
+    "Channel": "amplification.channel",
+    "Gaussian": "amplification.additive",
     "Generic": "amplification.randomizers",
     "KRR": "amplification.randomizers",
     "KRRCount": "amplification.count",
-    "Laplace": "amplification.randomizers",
+    "Laplace": "amplification.additive",
     "composed_epsilon": "amplification.compose",
     "decompose": "amplification.decomposition",
     "profile": "amplification.solve",

@@ -13,9 +13,11 @@ from functools import lru_cache
 from typing import Literal
 
 from optdp.amplification import closed_forms
+from optdp.amplification.additive import Gaussian
 from optdp.amplification.binary import binary_delta, data_set_delta, likely_delta
 from optdp.amplification.cells import Cells, cells
-from optdp.amplification.randomizers import KRR, Gaussian, Randomizer, variation_cells
+from optdp.amplification.family import Randomizer, variation_cells
+from optdp.amplification.randomizers import KRR
 
 FINE = 1 << 16
 MIDDLE = 1 << 14

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from optdp.amplification.bounds import COARSE, GUESS, MIDDLE, Bound, Setting, approximate
-from optdp.amplification.randomizers import KRR, LARGEST_EPS0
+from optdp.amplification.family import LARGEST_EPS0
+from optdp.amplification.randomizers import KRR
 from optdp.math.roots import XTOL, edge, last_whole, narrowed
 
 LARGEST_EPSILON = 60.0

@@ -19,19 +19,11 @@ from scipy.integrate import quad
 from scipy.special import k1
 
 from optdp.amplification.cells import Cells, cells
-from optdp.amplification.randomizers import (
-    KRR,
-    TAIL,
-    Patterns,
-    Randomizer,
-    Ratios,
-    check_between,
-    check_whole,
-    extremal_blanket,
-    extremal_data_sets,
-    variation_cells,
-)
+from optdp.amplification.designs import Patterns, extremal_blanket, extremal_data_sets
+from optdp.amplification.family import TAIL, Randomizer, Ratios, variation_cells
+from optdp.amplification.randomizers import KRR
 from optdp.errors import ProblemError
+from optdp.math.exact import check_between, check_whole
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,8 @@ from scipy.special import logsumexp
 from optdp.amplification.bounds import BOUNDS, FINE, Bound, Setting
 from optdp.amplification.calibrate import LARGEST_EPSILON
 from optdp.amplification.cells import Floats
-from optdp.amplification.randomizers import check_whole
 from optdp.errors import ProblemError
+from optdp.math.exact import check_whole
 from optdp.math.roots import edge
 
 TAIL = 1e-20

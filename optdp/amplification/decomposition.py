@@ -26,9 +26,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
+from optdp.amplification.additive import Gaussian, Laplace
 from optdp.amplification.catalogue import LocalHash
 from optdp.amplification.cells import Floats
-from optdp.amplification.randomizers import KRR, Channel, Gaussian, Laplace, Randomizer
+from optdp.amplification.channel import Channel
+from optdp.amplification.family import Randomizer
+from optdp.amplification.randomizers import KRR
 from optdp.errors import ProblemError
 
 EXACT = ("subset-selection", "piecewise")

@@ -9,12 +9,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt, StrictStr
 
-from optdp.amplification import catalogue, randomizers
+from optdp.amplification import catalogue
+from optdp.amplification.additive import Gaussian, Laplace
+from optdp.amplification.channel import LARGEST_CHANNEL, Channel
 from optdp.amplification.count import KRRCount
+from optdp.amplification.family import Randomizer
 from optdp.amplification.problem import Amplification
+from optdp.amplification.randomizers import KRR, Generic
 from optdp.errors import ProblemError
 from optdp.file_models import Documented, Exact, Strict, Sweep, read_text
-from optdp.math.exact import shown, to_fraction
+from optdp.math.exact import check_whole, shown, to_fraction
 
 
 class GenericModel(Strict):
@@ -22,8 +26,8 @@ class GenericModel(Strict):
 
     kind: Literal["generic"]
 
-    def build(self) -> randomizers.Generic:
-        return randomizers.Generic()
+    def build(self) -> Generic:
+        return Generic()
 
 
 class KRRModel(Strict):
@@ -33,10 +37,10 @@ class KRRModel(Strict):
     k: StrictInt | None = Field(None, description="Leave it out to have it found.")
     gamma: Exact | None = None
 
-    def build(self) -> randomizers.KRR:
+    def build(self) -> KRR:
         if self.k is not None:
-            randomizers.check_whole(self.k, "k", 2)
-        return randomizers.KRR(self.k or 0, _float(self.gamma, "gamma"))
+            check_whole(self.k, "k", 2)
+        return KRR(self.k or 0, _float(self.gamma, "gamma"))
 
 
 class LaplaceModel(Strict):
@@ -44,8 +48,8 @@ class LaplaceModel(Strict):
 
     kind: Literal["laplace"]
 
-    def build(self) -> randomizers.Laplace:
-        return randomizers.Laplace()
+    def build(self) -> Laplace:
+        return Laplace()
 
 
 class GaussianModel(Strict):
@@ -55,8 +59,8 @@ class GaussianModel(Strict):
     sigma: Exact | None = None
     delta0: Exact | None = None
 
-    def build(self) -> randomizers.Gaussian:
-        return randomizers.Gaussian(_float(self.sigma, "sigma"), _float(self.delta0, "delta0"))
+    def build(self) -> Gaussian:
+        return Gaussian(_float(self.sigma, "sigma"), _float(self.delta0, "delta0"))
 
 
 class ChannelModel(Strict):
@@ -66,14 +70,14 @@ class ChannelModel(Strict):
     matrix: list[list[Exact]] | None = None
     csv: StrictStr | None = None
 
-    def build(self) -> randomizers.Channel:
+    def build(self) -> Channel:
         if (self.matrix is None) == (self.csv is None):
             raise ProblemError("A channel has either a matrix or a csv file. Give one of them.")
         rows = self.matrix if self.csv is None else _table(Path(self.csv))
         assert rows is not None
-        if len(rows) * sum(map(len, rows)) > randomizers.LARGEST_CHANNEL:
+        if len(rows) * sum(map(len, rows)) > LARGEST_CHANNEL:
             raise ProblemError(f"A channel of {len(rows)} inputs and {len(rows[0])} messages is too large.")
-        return randomizers.Channel.of([[_number(entry, "A channel's entry") for entry in row] for row in rows])
+        return Channel.of([[_number(entry, "A channel's entry") for entry in row] for row in rows])
 
 
 class SubsetSelectionModel(Strict):
@@ -106,7 +110,7 @@ class PlainModel(Strict):
 
     kind: Literal["rappor", "unary-encoding", "piecewise", "planar-laplace"]
 
-    def build(self) -> randomizers.Randomizer:
+    def build(self) -> Randomizer:
         return catalogue.PLAIN[self.kind]()
 
 

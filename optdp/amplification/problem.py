@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 
 from optdp.amplification.bounds import BOUNDS, Setting
 from optdp.amplification.calibrate import LARGEST_EPSILON, LARGEST_N, Question
-from optdp.amplification.randomizers import KRR, LARGEST_EPS0, Randomizer, check_whole, described
+from optdp.amplification.family import LARGEST_EPS0, Randomizer, described
+from optdp.amplification.randomizers import KRR
 from optdp.errors import ProblemError
-from optdp.math.exact import Number, show, shown, to_fraction
+from optdp.math.exact import Number, check_whole, show, shown, to_fraction
 
 SMALLEST_DELTA = Fraction(1, 10**300)
 _MEANING = (

@@ -81,6 +81,20 @@ def shown(value: object) -> str:
     return text if len(text) < 60 else text[:57] + "..."
 
 
+def check_whole(value: object, name: str, least: int, most: int = 10**15) -> None:
+    """Refuse what is not a whole number between two ends."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ProblemError(f"{name} must be a whole number. Found {shown(value)}.")
+    if not least <= value <= most:
+        raise ProblemError(f"{name} must be from {least:,} to {most:,}. Found {shown(value)}.")
+
+
+def check_between(value: object, name: str, least: float, most: float) -> None:
+    """Refuse what is not a number between two ends, which belong to what is allowed."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise ProblemError(f"{name} must be a number from {least:g} to {most:g}. Found {shown(value)}.")
+
+
 def significant(value: Fraction, digits: int = 60) -> Fraction:
     """`value` rounded to so many significant decimal digits; what is below 1e-900 becomes zero."""
     if value == 0:

@@ -25,7 +25,8 @@ from optdp.amplification.catalogue import (
     VariationRatio,
 )
 from optdp.amplification.cells import Cells
-from optdp.amplification.randomizers import Generic, Randomizer, Ratios, variation_cells
+from optdp.amplification.family import Randomizer, Ratios, variation_cells
+from optdp.amplification.randomizers import Generic
 from optdp.errors import ProblemError
 from optdp.math.exact import ball, precision
 from tests.amplification import oracle

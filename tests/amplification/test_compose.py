@@ -12,10 +12,13 @@ import numpy as np
 import pytest
 
 from optdp.amplification import compose
+from optdp.amplification.additive import Gaussian, Laplace
 from optdp.amplification.bounds import BOUNDS, FINE, Setting
 from optdp.amplification.calibrate import Question, answer
+from optdp.amplification.channel import Channel
 from optdp.amplification.compose import composed_delta, composed_epsilon, losses_of, privacy_loss
-from optdp.amplification.randomizers import KRR, Channel, Gaussian, Generic, Laplace, Randomizer
+from optdp.amplification.family import Randomizer
+from optdp.amplification.randomizers import KRR, Generic
 from optdp.errors import ProblemError
 from tests.amplification import oracle
 

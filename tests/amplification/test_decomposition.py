@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
+from optdp.amplification.additive import Gaussian, Laplace
 from optdp.amplification.catalogue import (
     Hadamard,
     LocalHash,
@@ -19,8 +20,10 @@ from optdp.amplification.catalogue import (
     UnaryEncoding,
     VariationRatio,
 )
+from optdp.amplification.channel import Channel
 from optdp.amplification.decomposition import Blanket, decompose
-from optdp.amplification.randomizers import KRR, Channel, Gaussian, Generic, Laplace, Randomizer
+from optdp.amplification.family import Randomizer
+from optdp.amplification.randomizers import KRR, Generic
 from optdp.errors import ProblemError
 
 CHANNEL = Channel.of([[0.5, 0.3, 0.2, 0.0], [0.2, 0.5, 0.2, 0.1], [0.25, 0.25, 0.25, 0.25]])

@@ -15,7 +15,7 @@ from optdp import KRR, Amplification, Channel, Gaussian, Generic, Laplace, Probl
 from optdp.amplification import bounds, catalogue
 from optdp.amplification.balls import delta_ball, generic, krr_alike, krr_blanket
 from optdp.amplification.bounds import BOUNDS
-from optdp.amplification.randomizers import Randomizer
+from optdp.amplification.family import Randomizer
 from optdp.amplification.solve import point
 from optdp.math.counts import CountSetting, count_delta_sum
 from optdp.math.exact import ball, precision

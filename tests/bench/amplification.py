@@ -17,7 +17,7 @@ from rich.table import Table
 from optdp import KRR, Amplification, Generic, Laplace, solve
 from optdp.amplification.bounds import BOUNDS
 from optdp.amplification.calibrate import answer
-from optdp.amplification.randomizers import Randomizer
+from optdp.amplification.family import Randomizer
 from optdp.amplification.solve import leader, point
 from tests.bench.amplification_peers import clones_numeric, variation_ratio
 
