@@ -7,11 +7,12 @@ import sys
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
+from optdp.arguments import ArtifactPath, AsJson, ProblemPath, check_writable, whole_number
 from optdp.errors import OptdpError, ProblemError
 from optdp.printing import (
     bound_words,
@@ -22,14 +23,11 @@ from optdp.printing import (
     out,
     print_json,
     progress,
-    show_answer,
     show_parties,
     show_plan,
     show_solution,
 )
-
-if TYPE_CHECKING:
-    from optdp.problem import Problem
+from optdp.shuffle_commands import amplify, answer, curve
 
 _UsageError: Any = typer.BadParameter.__base__
 """What the arguments' parser raises."""
@@ -42,9 +40,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-ProblemPath = Annotated[Path, typer.Argument(help="A problem file (TOML). `optdp problems` lists some.")]
-ArtifactPath = Annotated[Path, typer.Argument(help="An artifact that `optdp solve --out` wrote.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 
 def _version(wanted: bool) -> None:
@@ -84,10 +79,10 @@ def solve(
     if not isinstance(given, SingleLTE | MultiLTE):
         if save is not None:
             raise ProblemError(f"kind = {given.kind!r} has no tables to write. Leave --out, or use --json.")
-        _answer(given, as_json)
+        answer(given, as_json)
         return
     if save is not None:
-        (check_target if isinstance(given, MultiLTE) else _check_writable)(save)
+        (check_target if isinstance(given, MultiLTE) else check_writable)(save)
     with progress(as_json) as say:
         solution = find(given, backend=backend, progress=say)
     if save is not None:
@@ -102,77 +97,8 @@ def solve(
         raise typer.Exit(130)
 
 
-@app.command()
-def amplify(
-    randomizer: Annotated[
-        str, typer.Option(help="generic, k-rr, laplace, gaussian, channel, or one of the catalogue.")
-    ],
-    eps0: Annotated[
-        str | None, typer.Option(help="Local epsilon. Of the four numbers the one left out is found.")
-    ] = None,
-    n: Annotated[int | None, typer.Option(help="How many people report.")] = None,
-    delta: Annotated[str | None, typer.Option(help="Probability of failure.")] = None,
-    epsilon: Annotated[str | None, typer.Option(help="Epsilon of the shuffled reports.")] = None,
-    k: Annotated[
-        int | None, typer.Option(help="k-rr: how many values; left out with all else given, it is found.")
-    ] = None,
-    gamma: Annotated[str | None, typer.Option(help="k-rr: probability of a uniform answer, instead of eps0.")] = None,
-    sigma: Annotated[str | None, typer.Option(help="gaussian: standard deviation.")] = None,
-    delta0: Annotated[str | None, typer.Option(help="gaussian: (eps0, delta0)-LDP.")] = None,
-    csv: Annotated[str | None, typer.Option(help="channel: a CSV file, a row for each input.")] = None,
-    d: Annotated[int | None, typer.Option(help="subset-selection: how many values.")] = None,
-    size: Annotated[int | None, typer.Option(help="subset-selection: the size of a set.")] = None,
-    g: Annotated[int | None, typer.Option(help="local-hash: how many buckets.")] = None,
-    messages: Annotated[int | None, typer.Option(help="hadamard: how many messages.")] = None,
-    beta: Annotated[str | None, typer.Option(help="variation-ratio: total variation.")] = None,
-    q: Annotated[str | None, typer.Option(help="variation-ratio: ratio to other inputs.")] = None,
-    method: Annotated[str, typer.Option(help="best, or one bound by its name.")] = "best",
-    rounds: Annotated[int, typer.Option(help="The same people report so many times (needs the accounting extra).")] = 1,
-    as_json: AsJson = False,
-) -> None:
-    """What shuffling buys, from the command line: give three of eps0, n, delta, epsilon, and the fourth is found.
-
-    For example:  optdp amplify --randomizer k-rr --k 10 --eps0 2 --n 10000 --delta 1e-6
-    """
-    from optdp.problem import from_spec
-
-    described = {
-        "k": k, "gamma": gamma, "sigma": sigma, "delta0": delta0, "csv": csv, "d": d, "size": size, "g": g,
-        "messages": messages, "beta": beta, "q": q,
-    }  # fmt: skip
-    numbers = {"eps0": eps0, "n": n, "delta": delta, "epsilon": epsilon}
-    law = {"kind": randomizer} | {name: value for name, value in described.items() if value is not None}
-    given = {name: value for name, value in numbers.items() if value is not None}
-    spec = {"kind": "amplification", "randomizer": law, "method": method, "rounds": rounds}
-    _answer(from_spec(spec | given), as_json)
-
-
-@app.command()
-def curve(
-    problem: ProblemPath,
-    save: Annotated[Path, typer.Option("--out", "-o", help="A picture (.svg, .png, .pdf) or the numbers (.csv).")],
-    points: Annotated[int | None, typer.Option(help="How many points, instead of what the file says.", min=2)] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Sweep one number of a problem, as its [sweep] table says, and draw or write the curves."""
-    from optdp.curve import WRITERS, sweep
-    from optdp.problem import load_file
-
-    if save.suffix not in WRITERS:
-        raise ProblemError(f"--out must end in {', '.join(WRITERS)}. Found {save.name!r}.")
-    _check_writable(save)
-    file = load_file(problem)
-    with progress(as_json) as say:
-        found = sweep(file, say, points)
-        WRITERS[save.suffix](found, save)
-    if as_json:
-        print_json(found.summary())
-    else:
-        missing = sum(value is None for line in found.lines.values() for value in line)
-        words = f"; {missing} points have no answer and are left out" if missing else ""
-        out.print(f"wrote {save}: {len(found.lines)} curves of {len(found.places)} points{words}")
-    if found.interrupted:
-        raise typer.Exit(130)
+app.command()(amplify)
+app.command()(curve)
 
 
 @app.command()
@@ -269,7 +195,7 @@ def aggregate(
             "[yellow]connections are plain TCP: whoever reads all traffic of a party learns its report. "
             "Use a VPN or tunnels.[/]"
         )
-    found = join(plan, party, _whole_number(value), [item.strip() for item in parties.split(",")], timeout, listen)
+    found = join(plan, party, whole_number(value), [item.strip() for item in parties.split(",")], timeout, listen)
     if as_json:
         print_json({"party": party, "aggregate": found.total, "average": found.average, "plan": found.identity})
     else:
@@ -288,7 +214,7 @@ def export(
 
     if to not in EXPORTS:
         raise ProblemError(f"Unknown target {to!r}. There are: {', '.join(EXPORTS)}.")
-    _check_writable(save)
+    check_writable(save)
     EXPORTS[to](check(artifact).artifact, save)
     out.print(f"wrote {save}")
 
@@ -383,7 +309,8 @@ def main() -> None:
         if not sys.argv[1:]:
             error.show()
             sys.exit(2)
-        err.print(f"[bold red]optdp:[/] {_plain(error.format_message())} See: optdp --help.", highlight=False)
+        said = _plain(error.format_message()).rstrip(".")
+        err.print(f"[bold red]optdp:[/] {said}. See: optdp --help.", highlight=False)
         sys.exit(2)
     except OptdpError as error:
         err.print(f"[bold red]optdp:[/] {_plain(error)}", highlight=False)
@@ -399,48 +326,10 @@ def main() -> None:
         sys.exit(2)
 
 
-def _answer(problem: Problem, as_json: bool) -> None:
-    """Solve a question about shuffling and show what came out."""
-    from optdp.amplification.solve import solve_shuffled
-    from optdp.noise.multi import MultiLTE
-    from optdp.noise.single import SingleLTE
-
-    assert not isinstance(problem, SingleLTE | MultiLTE)
-    with progress(as_json) as say:
-        solution = solve_shuffled(problem, say)
-    if as_json:
-        print_json(solution.summary())
-    else:
-        show_answer(solution)
-    if solution.status == "interrupted":
-        raise typer.Exit(130)
-
-
 def _plain(error: object) -> str:
     from rich.markup import escape
 
     return escape(" ".join(str(error).split()))
-
-
-def _whole_number(text: str) -> int:
-    """The number, or the first line of standard input for `-`: arguments can be read by other users of a machine."""
-    given = sys.stdin.readline(100).strip() if text == "-" else text
-    try:
-        return int(given)
-    except ValueError:
-        raise ProblemError("--input must be a whole number, or - to read it. Found something else.") from None
-
-
-def _check_writable(path: Path) -> None:
-    """Refuse before a long solve what could not be written after it."""
-    folder = path.parent
-    try:
-        if path.is_dir():
-            raise ProblemError(f"--out must be a file. Found the folder {path}.")
-        if not folder.is_dir() or not os.access(folder, os.W_OK):
-            raise ProblemError(f"--out must lie in a folder that can be written. Found {folder}.")
-    except OSError as error:
-        raise ProblemError(f"--out must be a name that can be written: {error.strerror}.") from None
 
 
 def _verify_plan(folder: Path, as_json: bool) -> None:
