@@ -24,6 +24,7 @@ demo: .venv/.dev
 	$(BIN)/optdp sample build/sick-leave.json --input 12 --count 5
 	$(BIN)/optdp solve problems/paper-a/two-offices.toml --out build/two-offices
 	$(BIN)/optdp verify build/two-offices
+	$(BIN)/optdp solve problems/paper-b/krr10.toml
 
 test: .venv/.dev
 	$(BIN)/python -m pytest -n auto $(ARGS)

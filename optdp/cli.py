@@ -240,7 +240,7 @@ def compare(
     with progress(as_json) as say:
         given = load(problem)
         if not isinstance(given, SingleLTE):
-            raise ProblemError('compare is for kind = "single-lte": a plan is found by many programs, not by one.')
+            raise ProblemError('compare is for kind = "single-lte", which is one linear program. Other kinds are not.')
         for row in race(given, names, timeout):
             say(f"{row.backend} done")
             rows.append(row)
@@ -309,8 +309,9 @@ def main() -> None:
         if not sys.argv[1:]:
             error.show()
             sys.exit(2)
-        said = _plain(error.format_message()).rstrip(".")
-        err.print(f"[bold red]optdp:[/] {said}. See: optdp --help.", highlight=False)
+        said, place = _plain(error.format_message()).rstrip("."), getattr(error, "ctx", None)
+        command = getattr(place, "command_path", "optdp")
+        err.print(f"[bold red]optdp:[/] {said}. See: {command} --help.", highlight=False)
         sys.exit(2)
     except OptdpError as error:
         err.print(f"[bold red]optdp:[/] {_plain(error)}", highlight=False)

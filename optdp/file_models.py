@@ -50,9 +50,10 @@ def read_text(place: Path, form: str) -> str:
     """The text of a regular file of a reasonable size, which should be of the form TOML or CSV."""
     try:
         if not place.is_file():
-            raise ProblemError(f"A problem file must be a regular file. Found none at {place}. See: optdp problems.")
+            hint = " See: optdp problems." if form == "TOML" else ""
+            raise ProblemError(f"A {form} file must be a regular file. Found none at {place}.{hint}")
         if place.stat().st_size > LARGEST_FILE:
-            raise ProblemError(f"A problem file must be smaller than {LARGEST_FILE >> 20} MiB. Found {place}.")
+            raise ProblemError(f"A {form} file must be smaller than {LARGEST_FILE >> 20} MiB. Found {place}.")
         return place.read_text(encoding="utf-8")
     except OSError as error:
         raise ProblemError(f"Cannot read {place}: {error.strerror}.") from None

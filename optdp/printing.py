@@ -123,7 +123,7 @@ def show_answer(solution: AmplificationSolution) -> None:
     given = ", ".join(f"{name} = {value}" for name, value in solution.problem.figures().items())
     table.add_row("[bold]problem[/]", f"{given}; {unknown} is found")
     table.add_row(f"[bold]{unknown}[/]", f"[bold green]{figure(solution.value)}[/]  ({solution.method})")
-    if solution.lower is not None:
+    if solution.lower is not None and solution.lower > 0:
         table.add_row("no analysis can pass", f"{figure(solution.lower)}  (a data set breaks it)")
     numbers = [row.value for row in solution.bounds if row.value]
     low, high = (min(numbers), max(numbers)) if numbers else (1.0, 1.0)
@@ -132,19 +132,23 @@ def show_answer(solution: AmplificationSolution) -> None:
         table.add_row("note", solution.note)
     out.print(table)
     listed = Table("bound", "side", unknown, "", "source", box=None, padding=(0, 2))
+    silent: list[str] = []
     for row in solution.bounds:
         if row.value is None:
-            listed.add_row(f"[dim]{row.method}[/]", f"[dim]{row.side}[/]", "[dim]-[/]", f"[dim]{row.why}[/]", "")
+            silent.append(row.method)
             continue
         colour = "green" if row.side == "upper" else "blue"
-        length = math.log(row.value / low) / math.log(high / low) if row.value > 0 and high > low > 0 else 1.0
+        spread = high / low > 1.0001
+        length = math.log(row.value / low) / math.log(high / low) if row.value > 0 and spread else 1.0
         best = "bold " if row.method == solution.method else ""
         listed.add_row(
             f"[{best}]{row.method}[/]" if best else row.method, row.side, figure(row.value),
-            f"[{colour}]{bar(0.08 + 0.92 * length)}[/]", f"[dim]{row.source}[/]",
+            f"[{colour}]{bar(0.08 + 0.92 * length)}[/]" if row.value > 0 else "", f"[dim]{row.source}[/]",
         )  # fmt: skip
     if solution.bounds:
         out.print(listed)
+    if silent:
+        out.print(f"[dim]not for this problem: {', '.join(silent)}  (--json tells why)[/]")
     explain(solution.problem.meaning)
 
 

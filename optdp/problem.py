@@ -133,6 +133,10 @@ def _first_line(error: ValidationError) -> str:
     where = _printable(".".join(steps)) or "the problem"
     if first["type"] == "extra_forbidden":
         return f"Unknown key {where!r}. Remove it, or see: optdp schema."
+    if first["type"] == "union_tag_invalid":
+        context = first.get("ctx", {})
+        known = str(context.get("expected_tags", "")).replace("'", "")
+        return f"{where}.kind must be one of {known}. Found {shown(context.get('tag'))}."
     if first["type"] == "missing":
         return f"{where} is missing. Add it; see: optdp schema."
     return f"{where}: {_printable(first['msg'])}. Found {shown(first.get('input'))}."

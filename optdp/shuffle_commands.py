@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 def amplify(
     randomizer: Annotated[
-        str, typer.Option(help="generic, k-rr, laplace, gaussian, channel, or one of the catalogue.")
+        str,
+        typer.Option(
+            help="generic, k-rr, laplace, gaussian, channel; or subset-selection, local-hash, hadamard, rappor, "
+            "unary-encoding, piecewise, planar-laplace, variation-ratio."
+        ),
     ],
     eps0: Annotated[
         str | None, typer.Option(help="Local epsilon. Of the four numbers the one left out is found.")

@@ -45,6 +45,8 @@ EXACT = 3000
 """Up to so many people the search goes down to single data sets, whatever the tolerance."""
 LEAF = 6
 """A block of so few data sets is looked at one by one."""
+ENDS = 16
+"""How many data sets at either end are looked at in any case."""
 BUDGET = 1500
 """How many blocks a search bounds; after that the upper bound is what has been proved by then."""
 
@@ -83,12 +85,14 @@ def binary_delta(n: int, eps0: Number, epsilon: Number, tolerance: float = 1e-4,
 
 
 def likely_delta(n: int, eps0: Number, epsilon: Number) -> Worst:
-    """A data set that is likely the worst, found by climbing alone: `lower` is its delta, nothing is proved above."""
+    """A data set that is likely the worst, by climbing and near both ends: `lower` is its delta, no more is proved."""
     setting, level = CountSetting(n, 0, eps0), to_fraction(epsilon, "epsilon")
     if delta_is_zero(setting, level):
         return Worst(0.0, 0.0, n - 1)
     search = _Search(setting, level, 0.0)
     search.climb()
+    for a in {*range(min(ENDS, n)), *range(max(0, n - ENDS), n)}:
+        search.at(a)
     return Worst(Enclosure.of(search.best).lower, 1.0, search.place)
 
 

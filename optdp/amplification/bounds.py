@@ -55,9 +55,10 @@ class Bound:
 
 def _pure(setting: Setting) -> str:
     """Analyses of any eps0-LDP randomizer."""
-    return (
-        "" if math.isfinite(setting.eps0) and not approximate(setting) else "needs a randomizer that is pure eps0-LDP"
-    )
+    if isinstance(setting.randomizer, KRR) and setting.randomizer.k == 0 and setting.randomizer.gamma is not None:
+        return "needs eps0, which gamma gives only together with k"
+    pure = math.isfinite(setting.eps0) and not approximate(setting)
+    return "" if pure else "needs a randomizer that is pure eps0-LDP"
 
 
 def approximate(setting: Setting) -> bool:
@@ -138,7 +139,7 @@ def _published(setting: Setting, epsilon: float, grid: int) -> float:
     c = 1.0 / (p + k - 1.0)
     common = (k - 2.0) * c
     pair = cells((p * c, c, common), (c, p * c, common), (c, c, 1.0 - 2.0 * c))
-    return pair.log_lower(setting.n, epsilon, grid)
+    return pair.log_upper(setting.n, epsilon, grid) if grid <= GUESS else pair.log_lower(setting.n, epsilon, grid)
 
 
 def _published_fits(setting: Setting) -> str:
@@ -260,7 +261,9 @@ BOUNDS: dict[str, Bound] = {
     "binary-exact": Bound(
         "upper", "all data sets of binary randomized response", _binary_fits, _binary("upper"), FINE, True
     ),
-    "variation-ratio-lower": Bound("lower", "Wang et al. 2024, as published", _published_fits, _published, 2 * COARSE),
+    "variation-ratio-lower": Bound(
+        "lower", "Wang et al. 2024, as published", _published_fits, _published, MIDDLE, True
+    ),
     "data-set": Bound("lower", "a pair of concrete data sets", lambda _: "", _data_set, FINE, True),
     "binary-exact-lower": Bound("lower", "the worst data set found", _binary_fits, _binary("lower"), FINE, True),
 }

@@ -47,7 +47,7 @@ from optdp.amplification.bounds import BOUNDS, FINE, Bound, Setting
 from optdp.amplification.calibrate import LARGEST_EPSILON
 from optdp.amplification.cells import Floats
 from optdp.errors import ProblemError
-from optdp.math.exact import check_whole
+from optdp.math.exact import check_between, check_whole
 from optdp.math.roots import edge
 
 TAIL = 1e-20
@@ -126,8 +126,7 @@ def privacy_loss(setting: Setting, discretization: float | None = None, tail: fl
 
 def composed_epsilon(setting: Setting, rounds: int, delta: float) -> float:
     """An epsilon so that `rounds` rounds are (epsilon, delta)-DP together, rounded up; infinite if none is found."""
-    if not 1e-100 <= delta < 1.0:
-        raise ProblemError(f"delta must be at least 1e-100 and below 1. Found {delta}.")
+    check_between(delta, "delta", 1e-100, 1.0 - 2.0**-53)
     check_whole(rounds, "rounds", 1)
     wanted = 10.0 ** math.floor(math.log10(delta * TRUNCATED / rounds))
     composed = _composed(setting, rounds, min(TAIL, wanted), delta * TRUNCATED)

@@ -86,7 +86,8 @@ class KRRCount:
         """What is given, as a file would say it."""
         given = {"eps0": self.eps0, "epsilon": self.epsilon, "delta": self.delta}
         numbers = {name: show(value) for name, value in given.items() if value is not None}
-        return {"n": self.n, "n_x0": list(self.held), "k": self.k} | numbers
+        held = self.held[0] if len(self.held) == 1 else list(self.held)
+        return {"n": self.n, "n_x0": held, "k": self.k} | numbers
 
     def worst(self, eps0: Number, epsilon: Number, reverse: bool = False) -> Enclosure:
         """The exact delta of the worst x0, between two floats; `reverse` from x1 to x0."""
@@ -122,7 +123,9 @@ def solve_count(problem: KRRCount) -> tuple[tuple[Row, ...], float, float, str]:
         Row("count-reverse", "upper", back, True, "", return_),
         Row("count-reverse-lower", "lower", back_lower, True, "", return_),
     )
-    return rows, value, lower, "count-reverse is the way back, from another value to x0"
+    worse = back < value if problem.unknown == "eps0" else back > value
+    note = "count-reverse is the way back, from another value to x0"
+    return rows, value, lower, f"{note}: here it gives away more" if worse else note
 
 
 def _value(problem: KRRCount, side: str, reverse: bool) -> float:

@@ -33,6 +33,7 @@ from optdp.amplification.channel import Channel
 from optdp.amplification.family import Randomizer
 from optdp.amplification.randomizers import KRR
 from optdp.errors import ProblemError
+from optdp.math.exact import check_between
 
 EXACT = ("subset-selection", "piecewise")
 """Randomizers of the catalogue whose cells hold all of the blanket; those of the others hold a part of it."""
@@ -85,6 +86,7 @@ def decompose(randomizer: Randomizer, eps0: float) -> Blanket:
     Inputs are `0..k-1` for `k-rr` (and the buckets of `local-hash`), rows of a `channel`, and numbers in [0, 1] for
     `laplace` and `gaussian`. Of other randomizers only `gamma` is known.
     """
+    check_between(eps0, "eps0", 0.0, math.inf)
     match randomizer:
         case KRR():
             return _krr(randomizer.k, eps0)

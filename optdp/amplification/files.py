@@ -77,7 +77,9 @@ class ChannelModel(Strict):
         assert rows is not None
         if len(rows) * sum(map(len, rows)) > LARGEST_CHANNEL:
             raise ProblemError(f"A channel of {len(rows)} inputs and {len(rows[0])} messages is too large.")
-        return Channel.of([[_number(entry, "A channel's entry") for entry in row] for row in rows])
+        return Channel.of(
+            [[_number(entry, "A channel's entry (there is no header line)") for entry in row] for row in rows]
+        )
 
 
 class SubsetSelectionModel(Strict):

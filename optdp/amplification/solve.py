@@ -16,6 +16,7 @@ from optdp.amplification.count import KRRCount, solve_count
 from optdp.amplification.problem import Amplification
 from optdp.amplification.rows import Row
 from optdp.errors import ProblemError
+from optdp.math.exact import check_between
 from optdp.math.positive_part import EXTENDED
 
 LOWER = 1 << 15
@@ -119,8 +120,7 @@ def profile(problem: Amplification, epsilons: Sequence[float]) -> list[tuple[flo
     lowers = [bound for bound in BOUNDS.values() if bound.side == "lower" and not bound.fits(question.setting)]
     found = []
     for epsilon in epsilons:
-        if not 0.0 <= epsilon <= LARGEST_EPSILON:
-            raise ProblemError(f"epsilon must be between 0 and {LARGEST_EPSILON:g}. Found {epsilon}.")
+        check_between(epsilon, "epsilon", 0.0, LARGEST_EPSILON)
         under = replace(beneath, epsilon=epsilon)
         below = max((answer(bound, "delta", under, MIDDLE) or 0.0 for bound in lowers), default=0.0)
         above = answer(upper, "delta", replace(question, epsilon=epsilon), MIDDLE)
