@@ -15,6 +15,7 @@ from typing import Literal
 from optdp.amplification import closed_forms
 from optdp.amplification.additive import Gaussian
 from optdp.amplification.binary import binary_delta, data_set_delta, likely_delta
+from optdp.amplification.catalogue import VariationRatio
 from optdp.amplification.cells import Cells, cells
 from optdp.amplification.family import Randomizer, variation_cells
 from optdp.amplification.randomizers import KRR
@@ -58,6 +59,8 @@ def _pure(setting: Setting) -> str:
     if isinstance(setting.randomizer, KRR) and setting.randomizer.k == 0 and setting.randomizer.gamma is not None:
         return "needs eps0, which gamma gives only together with k"
     pure = math.isfinite(setting.eps0) and not approximate(setting)
+    if isinstance(setting.randomizer, VariationRatio):  # e^eps0 need not bound the ratios to a third input
+        pure = pure and (setting.randomizer.q is None or math.log(setting.randomizer.q) <= setting.eps0)
     return "" if pure else "needs a randomizer that is pure eps0-LDP"
 
 
@@ -201,6 +204,10 @@ def _with_tails(setting: Setting, epsilon: float, grid: int) -> float:
     return best
 
 
+def _data_set_fits(setting: Setting) -> str:
+    return "no data set is known of it" if isinstance(setting.randomizer, VariationRatio) else ""
+
+
 def _data_set(setting: Setting, epsilon: float, grid: int) -> float:
     """The data set that looks worst on a coarse grid, and then for certain."""
     every, n = _data_sets(setting.randomizer, setting.eps0), setting.n
@@ -264,7 +271,7 @@ BOUNDS: dict[str, Bound] = {
     "variation-ratio-lower": Bound(
         "lower", "Wang et al. 2024, as published", _published_fits, _published, MIDDLE, True
     ),
-    "data-set": Bound("lower", "a pair of concrete data sets", lambda _: "", _data_set, FINE, True),
+    "data-set": Bound("lower", "a pair of concrete data sets", _data_set_fits, _data_set, FINE, True),
     "binary-exact-lower": Bound("lower", "the worst data set found", _binary_fits, _binary("lower"), FINE, True),
 }
 """Every bound by its name. To add one, write its function and its line."""

@@ -182,6 +182,8 @@ def _k(bound: Bound, question: Question, grid: int) -> float | None:
     assert isinstance(randomizer, KRR)
 
     def excess(k: int, spent: int) -> float:
+        if randomizer.gamma is not None and math.log1p(k / randomizer.gamma) > LARGEST_EPS0 - 1e-6:
+            return LARGE
         moved = replace(question.setting, randomizer=replace(randomizer, k=k))
         if randomizer.gamma is not None:
             moved = replace(moved, eps0=replace(randomizer, k=k).eps0_of_gamma())

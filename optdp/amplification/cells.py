@@ -52,12 +52,14 @@ class Cells:
 
     def log_upper(self, n: int, epsilon: float, grid: int) -> float:
         """An upper bound of `log delta(epsilon)` among `n` messages; `grid` is the length of the FFTs."""
-        upper = log_positive_part(self.values(epsilon, 1.0), self.others, n, grid).upper - math.log(n)
+        more = ROUND_OFF * float(self.others.sum())
+        upper = log_positive_part(self.values(epsilon, 1.0), self.others, n, grid, more).upper - math.log(n)
         return min(0.0, upper if self.slack == 0.0 else float(np.logaddexp(upper, math.log(self.slack))))
 
     def log_lower(self, n: int, epsilon: float, grid: int) -> float:
         """A lower bound of the same; what was left out of the cells adds nothing to it."""
-        return log_positive_part(self.values(epsilon, -1.0), self.others, n, grid).lower - math.log(n)
+        less = -ROUND_OFF * float(self.others.sum())
+        return log_positive_part(self.values(epsilon, -1.0), self.others, n, grid, less).lower - math.log(n)
 
     def log_delta(self, n: int, epsilon: float, grid: int) -> LogEnclosure:
         """Both."""

@@ -88,15 +88,16 @@ class _Sum:
         return self.step * (self.start + np.arange(len(self.law), dtype=self.law.dtype))
 
 
-def log_positive_part(values: Floats, masses: Floats, n: int, grid: int) -> LogEnclosure:
+def log_positive_part(values: Floats, masses: Floats, n: int, grid: int, more: float = 0.0) -> LogEnclosure:
     """Bounds of `log E[Z_1 + ... + Z_n]_+`; `Z` is `values[j]` with probability `masses[j]`, and 0 with what is left.
 
-    `grid` is the length of the FFTs, a power of two: more is tighter and slower.
+    `grid` is the length of the FFTs, a power of two: more is tighter and slower. `more` is added to what is left, for
+    masses that are known to so much only; the expectation grows with it.
     """
     largest = float(values.max(initial=-math.inf))
     if largest <= 0.0:
         return LogEnclosure(-math.inf, -math.inf)
-    left = max(0.0, math.fsum([1.0, *(-masses).tolist()]))
+    left = max(0.0, math.fsum([1.0, more, *(-masses).tolist()]))
     hopeful = values > -(n - 1) * largest * (1.0 + 1e-15)  # with any other value the sum cannot be positive
     exact = np.longdouble if n >= EXTENDED else np.float64
     tilted = _tilt(np.append(values[hopeful], 0.0).astype(exact), np.append(masses[hopeful], left).astype(exact), n)

@@ -13,7 +13,7 @@ from flint import arb
 
 from optdp import KRR, Amplification, Channel, Gaussian, Generic, Laplace, ProblemError, profile, solve
 from optdp.amplification import bounds, catalogue
-from optdp.amplification.balls import delta_ball, generic, krr_alike, krr_blanket
+from optdp.amplification.balls import channel, delta_ball, generic, krr_alike, krr_blanket
 from optdp.amplification.bounds import BOUNDS
 from optdp.amplification.family import Randomizer
 from optdp.amplification.solve import point
@@ -508,3 +508,32 @@ def test_interrupted_with_nothing_ready(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setitem(bounds.BOUNDS, name, replace(bound, log_delta=stop))
     with pytest.raises(KeyboardInterrupt):
         solve(Amplification(KRR(4), eps0=1, n=1000, delta="1e-6"))
+
+
+# ------------------------------------------------------------------------------------------------ found by fuzzing
+
+
+def test_ratios_to_a_third_input_above_e_eps0_are_not_pure_ldp() -> None:
+    """Such a randomizer need not be eps0-LDP: a channel with these parameters gives away 1e14 times what clones say."""
+    eps0, q, n, epsilon = Fraction("0.328251679047"), Fraction("4.77568900726"), 32306, "0.0183"
+    found = solve(Amplification(catalogue.VariationRatio(0.34, float(q)), eps0=eps0, n=n, epsilon=epsilon))
+    rows = {row.method: row for row in found.bounds}
+    assert not rows["stronger-clones"].applicable
+    p = Fraction(math.exp(eps0)).limit_denominator(10**12)
+    a = 1 / (p + 1)
+    third = a * p / q
+    matrix = [[p * a, a, Fraction(0)], [a, p * a, Fraction(0)], [third, third, 1 - 2 * third]]
+    assert delta_ball(channel(matrix, 0, 1, 2), n, epsilon) < arb(found.value) * arb("1.00001")
+    assert delta_ball(channel(matrix, 0, 1, 2), n, epsilon) > arb(found.value) / 2
+
+
+@pytest.mark.parametrize(
+    ("k", "eps0", "n", "epsilon"),
+    [(7 * 10**14 + 11, "0.1", 3, "0.05"), (10**6, "2", 5, "1.9"), (10**15, "2", 2, "1.9"), (10**12, "0.1", 3, "0.05")],
+)
+def test_what_cells_leave_over_is_known_to_round_off_only(k: int, eps0: str, n: int, epsilon: str) -> None:
+    """With so many values nearly all messages hide nobody, and delta hangs on what is left over."""
+    found = solve(Amplification(KRR(k), eps0=eps0, n=n, epsilon=epsilon))
+    assert found.lower is not None
+    assert arb(found.lower) <= delta_ball(krr_alike(eps0, k), n, epsilon)
+    assert delta_ball(krr_blanket(eps0, k), n, epsilon) <= arb(found.value)
