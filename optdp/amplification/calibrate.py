@@ -117,7 +117,7 @@ def _eps0(bound: Bound, question: Question, grid: int) -> float | None:
     def excess(eps0: float, spent: int) -> float:
         moved = replace(question.setting, eps0=eps0)
         if bound.fits(moved):
-            return math.inf
+            return LARGE
         return _excess(bound, moved, question.epsilon, question.delta, spent)
 
     least, most = question.epsilon * (1.0 + 1e-9), LARGEST_EPS0
