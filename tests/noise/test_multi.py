@@ -23,7 +23,7 @@ REFUSED = [
     ({"parties": []}, "parties must be a list of 2 to 1000 populations", "Found 0."),
     ({"parties": 5}, "parties: Input should be a valid list", "Found 5."),
     ({"parties": [OFFICE, 5]}, "parties.1: Input should be a valid dictionary", "Found 5."),
-    ({"parties": [{"kind": "poisson"}, OFFICE]}, "match any of the expected tags", "Found {'kind': 'poisson'}."),
+    ({"parties": [{"kind": "poisson"}, OFFICE]}, "kind must be one of", "Found 'poisson'."),
     ({"parties": [{**OFFICE, "n": 0}, OFFICE]}, "n must be at least 1 person", "Found 0."),
     ({"honest": 0}, "honest must be a number of parties, 1 to 2", "Found 0."),
     ({"honest": 3}, "honest must be a number of parties, 1 to 2", "Found 3."),
