@@ -12,7 +12,6 @@ import pytest
 from scipy.integrate import dblquad, quad
 from scipy.special import k1
 
-from optdp.amplification.balls import delta_ball, from_floats
 from optdp.amplification.catalogue import (
     CATALOGUE,
     Hadamard,
@@ -24,28 +23,11 @@ from optdp.amplification.catalogue import (
     UnaryEncoding,
     VariationRatio,
 )
-from optdp.amplification.cells import Cells
 from optdp.amplification.family import Randomizer, Ratios, variation_cells
 from optdp.amplification.randomizers import Generic
 from optdp.errors import ProblemError
-from optdp.math.exact import ball, precision
 from tests.amplification import oracle
-
-FACTORS = (Fraction(1), Fraction(9, 8), Fraction(3, 2), Fraction(5, 2))
-
-
-def log(number: Fraction) -> float:
-    with precision(200):
-        return float(ball(number).log())
-
-
-def delta(found: Cells, n: int, factor: Fraction) -> float:
-    with precision(400):
-        return float(delta_ball(from_floats(found), n, ball(factor).log()).mid())
-
-
-def largest(every: Sequence[Cells], n: int, factor: Fraction) -> float:
-    return max((delta(found, n, factor) for found in every), default=0.0)
+from tests.amplification.by_balls import FACTORS, delta, largest, log
 
 
 def by_sets(messages: Sequence[object], sets: Sequence[Sequence[object]], p: Fraction) -> oracle.Channel:

@@ -23,25 +23,10 @@ from optdp.errors import ProblemError
 from optdp.math.exact import ball, precision
 from optdp.math.gaussian import gaussian_delta
 from tests.amplification import oracle
+from tests.amplification.by_balls import FACTORS, delta, largest, log
 
-FACTORS = (Fraction(1), Fraction(9, 8), Fraction(3, 2), Fraction(5, 2))
 EXACT = 1e-12
 """Cells are rounded to floats: so much is the float's and not the theorem's."""
-
-
-def log(number: Fraction) -> float:
-    with precision(200):
-        return float(ball(number).log())
-
-
-def delta(found: Cells, n: int, factor: Fraction) -> float:
-    """The divergence of cells by ball arithmetic, so that the FFT has no part in it."""
-    with precision(400):
-        return float(delta_ball(from_floats(found), n, ball(factor).log()).mid())
-
-
-def largest(every: Iterable[Cells], n: int, factor: Fraction) -> float:
-    return max((delta(found, n, factor) for found in every), default=0.0)
 
 
 def normalized(weights: list[list[int]]) -> oracle.Channel:
