@@ -132,13 +132,12 @@ def show_answer(solution: AmplificationSolution) -> None:
         table.add_row("note", solution.note)
     out.print(table)
     listed = Table("bound", "side", unknown, "", "source", box=None, padding=(0, 2))
-    silent: list[str] = []
+    silent, spread = [], high / low > 1.0001
     for row in solution.bounds:
         if row.value is None:
             silent.append(row.method)
             continue
         colour = "green" if row.side == "upper" else "blue"
-        spread = high / low > 1.0001
         length = math.log(row.value / low) / math.log(high / low) if row.value > 0 and spread else 1.0
         best = "bold " if row.method == solution.method else ""
         listed.add_row(

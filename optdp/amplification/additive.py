@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from optdp.amplification.cells import Cells, Floats, cells
-from optdp.amplification.family import TAIL, Ratios
+from optdp.amplification.family import TAIL, Family, Ratios
 from optdp.errors import ProblemError
 from optdp.math.exact import check_between
 from optdp.math.gaussian import gaussian_sigma
@@ -20,7 +20,7 @@ NODES = 1024
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(Family):
     """A number in [0, 1] plus Laplace noise of scale `1/eps0`. The blanket is Laplace noise around 1/2 (B, Fig. 2).
 
     The inputs 0 and 1 are the worst pair (docs/mathematics.md). Relative to the blanket they have the densities
@@ -28,10 +28,6 @@ class Laplace:
     """
 
     kind: ClassVar[str] = "laplace"
-
-    @property
-    def own_eps0(self) -> None:
-        return None
 
     def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
         """Between nodes `v` is split onto them so that both sums are kept: an upper bound, by convexity."""

@@ -58,15 +58,20 @@ def _pure(setting: Setting) -> str:
     """Analyses of any eps0-LDP randomizer."""
     if isinstance(setting.randomizer, KRR) and setting.randomizer.k == 0 and setting.randomizer.gamma is not None:
         return "needs eps0, which gamma gives only together with k"
-    pure = math.isfinite(setting.eps0) and not approximate(setting)
+    fits = capped(setting)
     if isinstance(setting.randomizer, VariationRatio):  # e^eps0 need not bound the ratios to a third input
-        pure = pure and (setting.randomizer.q is None or math.log(setting.randomizer.q) <= setting.eps0)
-    return "" if pure else "needs a randomizer that is pure eps0-LDP"
+        fits = fits and (setting.randomizer.q is None or math.log(setting.randomizer.q) <= setting.eps0)
+    return "" if fits else "needs a randomizer that is pure eps0-LDP"
 
 
 def approximate(setting: Setting) -> bool:
     """Whether the reports are not pure LDP, so that eps0 alone promises nothing."""
     return isinstance(setting.randomizer, Gaussian)
+
+
+def capped(setting: Setting) -> bool:
+    """Whether eps0 alone is a promise with delta 0, so that no epsilon above it is needed."""
+    return math.isfinite(setting.eps0) and not approximate(setting)
 
 
 def _only(kind: str) -> Callable[[Setting], str]:
@@ -107,16 +112,19 @@ def _theorem_1(epsilon: float, eps0: float, n: int, k: int) -> float | None:
 
 def _clones(setting: Setting, epsilon: float, grid: int) -> float:
     """Every other message is a copy of either of the two with probability `e^-eps0` in all (Feldman et al. 2021)."""
-    p = math.exp(setting.eps0)
-    high, low = p / (p + 1.0), 1.0 / (p + 1.0)
-    return cells((high, low), (low, high), (0.5 / p, 0.5 / p)).log_upper(setting.n, epsilon, grid)
+    return _copies(setting.eps0, 0.5 * math.exp(-setting.eps0)).log_upper(setting.n, epsilon, grid)
 
 
 def _stronger_clones(setting: Setting, epsilon: float, grid: int) -> float:
     """The same with probability `2/(e^eps0 + 1)` in all (Feldman et al. 2023); our proof is by the blanket."""
-    p = math.exp(setting.eps0)
+    return _copies(setting.eps0, 1.0 / (math.exp(setting.eps0) + 1.0)).log_upper(setting.n, epsilon, grid)
+
+
+def _copies(eps0: float, each: float) -> Cells:
+    """Two answers at eps0, either of which every other message copies with probability `each`."""
+    p = math.exp(eps0)
     high, low = p / (p + 1.0), 1.0 / (p + 1.0)
-    return cells((high, low), (low, high), (low, low)).log_upper(setting.n, epsilon, grid)
+    return cells((high, low), (low, high), (each, each))
 
 
 def _variation(setting: Setting, epsilon: float, grid: int) -> float | None:
@@ -275,3 +283,8 @@ BOUNDS: dict[str, Bound] = {
     "binary-exact-lower": Bound("lower", "the worst data set found", _binary_fits, _binary("lower"), FINE, True),
 }
 """Every bound by its name. To add one, write its function and its line."""
+
+
+def leader(setting: Setting) -> str:
+    """The bound that is proved to be the best one."""
+    return next(name for name in ("binary-exact", "blanket", "stronger-clones") if not BOUNDS[name].fits(setting))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
-from optdp.amplification.bounds import COARSE, GUESS, MIDDLE, Bound, Setting, approximate
+from optdp.amplification.bounds import COARSE, GUESS, MIDDLE, Bound, Setting, approximate, capped
 from optdp.amplification.family import LARGEST_EPS0
 from optdp.amplification.randomizers import KRR
 from optdp.math.roots import XTOL, edge, last_whole, narrowed
@@ -89,8 +89,7 @@ def _between(excess: Callable[[float], float], kept: float, broken: float, xtol:
 def _epsilon(bound: Bound, question: Question, grid: int) -> float | None:
     """The smallest epsilon. An upper bound must reach it below eps0, where it is worth nothing."""
     setting, delta = question.setting, question.delta
-    pure = math.isfinite(setting.eps0) and not approximate(setting)
-    most = min(setting.eps0 * (1.0 - 1e-9), LARGEST_EPSILON) if pure else LARGEST_EPSILON
+    most = min(setting.eps0 * (1.0 - 1e-9), LARGEST_EPSILON) if capped(setting) else LARGEST_EPSILON
 
     def excess(epsilon: float, spent: int) -> float:
         return _excess(bound, setting, epsilon, delta, spent)

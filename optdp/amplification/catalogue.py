@@ -20,23 +20,14 @@ from scipy.special import k1
 
 from optdp.amplification.cells import Cells, cells
 from optdp.amplification.designs import Patterns, extremal_blanket, extremal_data_sets
-from optdp.amplification.family import TAIL, Randomizer, Ratios, variation_cells
+from optdp.amplification.family import TAIL, Family, Randomizer, Ratios, variation_cells
 from optdp.amplification.randomizers import KRR
 from optdp.errors import ProblemError
 from optdp.math.exact import check_between, check_whole
 
 
 @dataclass(frozen=True)
-class _Family:
-    """What the members of the catalogue have in common: `eps0` picks one."""
-
-    @property
-    def own_eps0(self) -> float | None:
-        return None
-
-
-@dataclass(frozen=True)
-class _Design(_Family, ABC):
+class _Design(Family, ABC):
     """An extremal design, given by its patterns."""
 
     @abstractmethod
@@ -80,7 +71,7 @@ class SubsetSelection(_Design):
 
 
 @dataclass(frozen=True)
-class LocalHash:
+class LocalHash(Family):
     """A public random hash to `g` buckets, then randomized response on the bucket (Wang et al. 2017).
 
     Two values may fall into one bucket, which hides them; nothing is gained from it here, as a family of hash functions
@@ -92,10 +83,6 @@ class LocalHash:
 
     def __post_init__(self) -> None:
         check_whole(self.g, "g", 2)
-
-    @property
-    def own_eps0(self) -> float | None:
-        return None
 
     def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
         return KRR(self.g).blankets(eps0)
@@ -173,7 +160,7 @@ class Piecewise(_Design):
 
 
 @dataclass(frozen=True)
-class VariationRatio(_Family):
+class VariationRatio(Family):
     """Any randomizer of which only this is known: total variation of at most `beta` between two inputs, likelihood
     ratios of at most `e^eps0` between them and of at most `q` to any other input (`e^eps0` if left out).
     """
@@ -204,7 +191,7 @@ class VariationRatio(_Family):
 
 
 @dataclass(frozen=True)
-class PlanarLaplace(_Family):
+class PlanarLaplace(Family):
     """A place in a region plus planar Laplace noise (Andres et al. 2013); `eps0` is what two places at the region's
     diameter are told apart by. Their total variation is that of the half-planes: `1 - 2 Pr[projection > D/2]`.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import permutations
 from typing import ClassVar
 
@@ -53,13 +54,13 @@ class Channel:
         except (TypeError, ValueError, OverflowError):
             raise ProblemError("A channel is a table of probabilities, a row for each input.") from None
 
-    @property
+    @cached_property
     def array(self) -> Floats:
         array = np.array(self.matrix, dtype=np.float64)
         scaled: Floats = array / array.sum(axis=1, keepdims=True)
         return scaled
 
-    @property
+    @cached_property
     def own_eps0(self) -> float:
         array = self.array
         low, high = array.min(axis=0), array.max(axis=0)

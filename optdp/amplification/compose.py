@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from scipy.fft import next_fast_len, rfft
 from scipy.special import logsumexp
 
-from optdp.amplification.bounds import BOUNDS, FINE, Bound, Setting
+from optdp.amplification.bounds import BOUNDS, FINE, Bound, Setting, leader
 from optdp.amplification.calibrate import LARGEST_EPSILON
 from optdp.amplification.cells import Floats
 from optdp.errors import ProblemError
@@ -177,7 +177,7 @@ def _pure(setting: Setting) -> bool:
 
 def _leading(setting: Setting) -> tuple[Bound, int, int]:
     """The bound of a round, its grid, and at how many losses it is evaluated."""
-    name = next(name for name in ("binary-exact", "blanket", "stronger-clones") if not BOUNDS[name].fits(setting))
+    name = leader(setting)
     if name == "binary-exact":
         return BOUNDS[name], FINE, FEW_NODES
     return (BOUNDS[name], GRID, NODES) if _pure(setting) else (BOUNDS[name], FINE, FEW_NODES)

@@ -46,6 +46,15 @@ class Randomizer(Hashable, Protocol):
     def ratios(self, eps0: float) -> Ratios | None: ...
 
 
+@dataclass(frozen=True)
+class Family:
+    """What randomizers have in common of which `eps0` picks a member."""
+
+    @property
+    def own_eps0(self) -> float | None:
+        return None
+
+
 def described(randomizer: Randomizer) -> str:
     """The kind and its numbers, in words."""
     if randomizer.kind == "channel":

@@ -10,7 +10,7 @@ import numpy as np
 
 from optdp.amplification.cells import Cells
 from optdp.amplification.designs import Patterns, extremal_blanket, extremal_data_sets
-from optdp.amplification.family import LARGEST_EPS0, TAIL, Ratios, variation_cells
+from optdp.amplification.family import LARGEST_EPS0, TAIL, Family, Ratios, variation_cells
 from optdp.errors import ProblemError
 from optdp.math.exact import check_between, check_whole
 
@@ -21,14 +21,10 @@ def _generic_ratios(eps0: float) -> Ratios:
 
 
 @dataclass(frozen=True)
-class Generic:
+class Generic(Family):
     """Any `eps0`-LDP randomizer: nothing else is known of it."""
 
     kind: ClassVar[str] = "generic"
-
-    @property
-    def own_eps0(self) -> None:
-        return None
 
     def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
         return [variation_cells(_generic_ratios(eps0))]

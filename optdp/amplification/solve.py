@@ -4,13 +4,12 @@ can go below.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from optdp.amplification.bounds import BOUNDS, COARSE, FINE, MIDDLE, Bound, approximate
+from optdp.amplification.bounds import BOUNDS, COARSE, FINE, MIDDLE, Bound, approximate, capped, leader
 from optdp.amplification.calibrate import LARGEST_EPSILON, Question, answer
 from optdp.amplification.count import KRRCount, solve_count
 from optdp.amplification.problem import Amplification
@@ -96,7 +95,7 @@ def point(problem: Amplification, side: Literal["upper", "lower"]) -> float | No
     question = problem.question(side)
     if problem.rounds > 1:
         return solve_shuffled(problem).value if side == "upper" else None
-    chosen = leader(question) if problem.method == "best" else problem.method
+    chosen = leader(question.setting) if problem.method == "best" else problem.method
     names = [chosen] if side == "upper" else [name for name, bound in BOUNDS.items() if bound.side == side]
     rows = [_row(name, BOUNDS[name], problem, question, MIDDLE) for name in names]
     if side == "upper":
@@ -116,7 +115,7 @@ def profile(problem: Amplification, epsilons: Sequence[float]) -> list[tuple[flo
     question, beneath = problem.question(), problem.question("lower")
     if problem.unknown in ("eps0", "n", "k"):
         raise ProblemError(f"A profile needs the whole setting. Found {problem.unknown} missing.")
-    upper = BOUNDS[leader(question)]
+    upper = BOUNDS[leader(question.setting)]
     lowers = [bound for bound in BOUNDS.values() if bound.side == "lower" and not bound.fits(question.setting)]
     found = []
     for epsilon in epsilons:
@@ -138,12 +137,6 @@ def rising(problem: Amplification) -> bool:
     return problem.unknown == "eps0" or (problem.unknown == "k" and problem.eps0 is None)
 
 
-def leader(question: Question) -> str:
-    """The bound that is proved to be the best one."""
-    ranked = ("binary-exact", "blanket", "stronger-clones")
-    return next(name for name in ranked if not BOUNDS[name].fits(question.setting))
-
-
 def _fill(rows: list[Row], problem: Amplification, progress: Progress) -> None:
     """Closed forms first, then the leader, then the lower bounds, then those that the leader is proved to beat."""
     question = problem.question()
@@ -153,7 +146,7 @@ def _fill(rows: list[Row], problem: Amplification, progress: Progress) -> None:
         first: list[str] = []
         closed: list[str] = []
     else:
-        first = [leader(question)]
+        first = [leader(question.setting)]
         closed = [name for name, bound in BOUNDS.items() if bound.grid == 0]
         chosen = [name for name in ("data-set", "binary-exact-lower") if name not in first]
         chosen += [name for name in BOUNDS if name not in (*first, *closed, *chosen)]
@@ -183,7 +176,7 @@ def _best(problem: Amplification, rows: list[Row]) -> tuple[float, str] | None:
         return None
     value = (max if rising(problem) else min)(value for value, _ in found)
     names = [name for other, name in found if other == value]
-    first = leader(problem.question())
+    first = leader(problem.question().setting)
     return value, first if first in names else names[0]
 
 
@@ -196,8 +189,7 @@ def _without_shuffling(problem: Amplification) -> tuple[float, str]:
     if unknown == "eps0" and not approximate(question.setting):
         return question.epsilon, "local"
     if unknown == "epsilon":
-        pure = math.isfinite(question.setting.eps0) and not approximate(question.setting)
-        limit = f"eps0 = {question.setting.eps0:g}" if pure else f"{LARGEST_EPSILON:g}"
+        limit = f"eps0 = {question.setting.eps0:g}" if capped(question.setting) else f"{LARGEST_EPSILON:g}"
         raise ProblemError(
             f"delta cannot be reached at any epsilon below {limit}: shuffling {problem.n} reports proves nothing here. "
             "Take more people, a larger delta or a smaller eps0."
@@ -222,7 +214,7 @@ def _composed(problem: Amplification, progress: Progress, begin: float) -> Ampli
         value = composed_epsilon(question.setting, problem.rounds, question.delta)
     else:
         value = composed_delta(question.setting, problem.rounds, question.epsilon)
-    name = leader(question)
+    name = leader(question.setting)
     return AmplificationSolution(
         problem=problem, value=value, method=name, lower=None, bounds=(), status="solved",
         note=f"{problem.rounds} rounds composed by the privacy loss distribution of {name}",

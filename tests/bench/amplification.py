@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.table import Table
 
 from optdp import KRR, Amplification, Generic, Laplace, solve
-from optdp.amplification.bounds import BOUNDS
+from optdp.amplification.bounds import BOUNDS, leader
 from optdp.amplification.calibrate import answer
 from optdp.amplification.family import Randomizer
-from optdp.amplification.solve import leader, point
+from optdp.amplification.solve import point
 from tests.bench.amplification_peers import clones_numeric, variation_ratio
 
 POINTS = [(10**4, "2", "1e-6"), (10**5, "4", "1e-6"), (10**6, "4", "1e-8")]
@@ -65,7 +65,7 @@ def amplification(quick: bool) -> None:
 def _best(problem: Amplification) -> float:
     """`method = "best"` without the bounds that it is proved to beat."""
     question = problem.question()
-    found = answer(BOUNDS[leader(question)], problem.unknown, question)
+    found = answer(BOUNDS[leader(question.setting)], problem.unknown, question)
     assert found is not None
     return found
 
