@@ -27,7 +27,8 @@ from optdp.printing import (
     show_plan,
     show_solution,
 )
-from optdp.shuffle_commands import amplify, answer, curve
+from optdp.run_command import run
+from optdp.shuffle_commands import amplify, answer, compare_shuffled, curve
 
 _UsageError: Any = typer.BadParameter.__base__
 """What the arguments' parser raises."""
@@ -98,6 +99,7 @@ def solve(
 
 
 app.command()(amplify)
+app.command()(run)
 app.command()(curve)
 
 
@@ -226,7 +228,10 @@ def compare(
     timeout: Annotated[float, typer.Option(help="Seconds that each backend may take.")] = 600.0,
     as_json: AsJson = False,
 ) -> None:
-    """Give every backend the same program: time, objective, and the real epsilon before and after repair."""
+    """Give every backend the same program: time, objective, and the real epsilon before and after repair.
+
+    Of a metric shuffle every mechanism is compared: epsilon, epsilon without the shuffler, error, bits for each user.
+    """
     from dataclasses import asdict
 
     from optdp.noise.single import SingleLTE
@@ -239,8 +244,13 @@ def compare(
     rows = []
     with progress(as_json) as say:
         given = load(problem)
+        if given.kind == "metric-shuffle":
+            compare_shuffled(given, as_json, say)
+            return
         if not isinstance(given, SingleLTE):
-            raise ProblemError('compare is for kind = "single-lte", which is one linear program. Other kinds are not.')
+            raise ProblemError(
+                "compare is for kind single-lte (backends) and metric-shuffle (mechanisms). Others are not."
+            )
         for row in race(given, names, timeout):
             say(f"{row.backend} done")
             rows.append(row)

@@ -9,7 +9,8 @@
     tie = { delta = "n^-2" }    # what moves along with it
     series = [{ label = "k = 2", randomizer = { kind = "k-rr", k = 2 }, method = "bennett-k-rr" }]
 
-Each series is the problem of the file with some of its entries replaced; `show = "lower"` draws the lower bound.
+Each series is the problem of the file with some of its entries replaced; `show = "lower"` draws the lower bound, and
+of a shuffle protocol any of its figures: `show = "local_epsilon"`.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from optdp.problem import Problem
 
 MOST_POINTS = 10_000
+SHOWN = ("value", "lower")
+"""What every kind of problem can show."""
 _POWER = re.compile(r"([a-z_0-9.]+)\^(?:(-?[0-9]{1,3})|\((-?[0-9]{1,3}(?:/[1-9][0-9]{0,2})?)\))")
 
 
@@ -76,7 +79,7 @@ def sweep(file: ProblemFile, progress: Callable[[str], None] = lambda _: None, p
             for i, place in enumerate(places):
                 progress(f"{label}: {i + 1} of {len(places)}")
                 problem = from_spec(_moved(base, plan, place))
-                unknown = getattr(problem, "unknown", "value")
+                unknown = shown if shown not in SHOWN else getattr(problem, "unknown", "value")
                 lines[label][i] = _solved(problem, shown)
     except KeyboardInterrupt:
         interrupted = True
@@ -122,7 +125,8 @@ def _series(data: Mapping[str, Any], entry: Mapping[str, Any], number: int) -> t
     """The label of a series, its problem before anything moves, and what of its solution is drawn."""
     base = {key: value for key, value in data.items() if key not in ("sweep", "expect", "notes")}
     label, shown = entry.get("label", f"series {number + 1}"), entry.get("show", "value")
-    if not isinstance(label, str) or shown not in ("value", "lower"):
+    protocol = data.get("kind") in ("metric-shuffle", "shuffle-histogram", "real-sum")
+    if not isinstance(label, str) or not isinstance(shown, str) or not (shown in SHOWN or protocol):
         raise ProblemError('A series has a label, which is text, and may have show = "value" or "lower".')
     return label, base | {key: value for key, value in entry.items() if key not in ("label", "show")}, shown
 
@@ -165,14 +169,18 @@ def _solved(problem: Problem, shown: str) -> float | None:
         if isinstance(problem, KRRCount):
             answer = solve(problem)
             return answer.value if shown == "value" else answer.lower
-        solution = solve(problem)
-        return solution.value if shown == "value" else _float(solution.lower_bound)
+        solution: Any = solve(problem)
+        return _figure(solution, "lower_bound" if shown == "lower" else shown)
     except OptdpError:
         return None
 
 
-def _float(value: Fraction | None) -> float | None:
-    return None if value is None else float(value)
+def _figure(solution: Any, name: str) -> float | None:
+    """A number of a solution, by its name."""
+    value = getattr(solution, name, None) if not name.startswith("_") else None
+    if callable(value) or not (value is None or isinstance(value, int | float | Fraction)):
+        raise ProblemError(f"A curve shows a number of the solution. Found show = {shown(name)}.")
+    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def write_csv(curve: Curve, path: Path) -> None:

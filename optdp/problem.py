@@ -26,8 +26,12 @@ if TYPE_CHECKING:
     from optdp.amplification.problem import Amplification
     from optdp.noise.multi import MultiLTE
     from optdp.noise.single import SingleLTE
+    from optdp.shuffle.histogram import ShuffleHistogram
+    from optdp.shuffle.metric import MetricShuffle
+    from optdp.shuffle.summation import RealSum
 
-    Problem = SingleLTE | MultiLTE | Amplification | KRRCount
+    Shuffle = MetricShuffle | ShuffleHistogram | RealSum
+    Problem = SingleLTE | MultiLTE | Amplification | KRRCount | Shuffle
 
 
 class _File(Protocol):
@@ -66,6 +70,14 @@ KINDS: dict[str, Kind] = {
     "krr-count": Kind(
         "amplification.files:KRRCountFile", "what an observer of one count of shuffled randomized response learns"
     ),
+    "metric-shuffle": Kind(
+        "shuffle.metric_files:MetricShuffleFile", "a shuffled sum with metric privacy: its noise, its exact profile"
+    ),
+    "shuffle-histogram": Kind(
+        "shuffle.files:ShuffleHistogramFile",
+        "a shuffled histogram by randomized response, as accurate as epsilon allows",
+    ),
+    "real-sum": Kind("shuffle.files:RealSumFile", "the sum of numbers by one shuffled message from everybody"),
 }
 """Every kind of problem that optdp solves."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from optdp.arguments import AsJson, ProblemPath, check_writable
 from optdp.errors import ProblemError
-from optdp.printing import out, print_json, progress, show_answer
+from optdp.printing import out, print_json, progress
 
 if TYPE_CHECKING:
     from optdp.problem import Problem
@@ -92,16 +93,26 @@ def curve(
 
 def answer(problem: Problem, as_json: bool) -> None:
     """Solve a question about shuffling and show what came out."""
-    from optdp.amplification.solve import solve_shuffled
-    from optdp.noise.multi import MultiLTE
-    from optdp.noise.single import SingleLTE
+    from optdp.protocol_printing import show_any
+    from optdp.solution import solve
 
-    assert not isinstance(problem, SingleLTE | MultiLTE)
     with progress(as_json) as say:
-        solution = solve_shuffled(problem, say)
+        solution: Any = solve(problem, progress=say)
     if as_json:
         print_json(solution.summary())
     else:
-        show_answer(solution)
+        show_any(solution)
     if solution.status == "interrupted":
         raise typer.Exit(130)
+
+
+def compare_shuffled(problem: Any, as_json: bool, say: Callable[[str], None]) -> None:
+    """Every mechanism of a metric shuffle at the same promise."""
+    from optdp.protocol_printing import show_mechanisms
+    from optdp.shuffle.metric_solve import compare_mechanisms
+
+    rows = compare_mechanisms(problem, say)
+    if as_json:
+        print_json({"rows": [row.summary() for row in rows]})
+    else:
+        show_mechanisms(rows)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from optdp.artifact.claims import stored
 from optdp.artifact.format import Artifact, write
-from optdp.errors import CertificateError, InfeasibleError, OptdpError, SolverError
-from optdp.math.exact import decimal_down, decimal_up, precision, show
+from optdp.errors import CertificateError, InfeasibleError, OptdpError, ProblemError, SolverError
+from optdp.math.exact import decimal_down, decimal_up, precision, show, shown
 from optdp.noise.baseline import CLAMPED_LIMIT, geometric_mechanism
 from optdp.noise.bound import Prices, lower_bound
 from optdp.noise.certify import EXPLANATION, Certificate, certify
@@ -32,11 +33,27 @@ if TYPE_CHECKING:
     from optdp.amplification.solve import AmplificationSolution
     from optdp.plan import PlanSolution
     from optdp.problem import Problem
+    from optdp.shuffle.histogram import HistogramSolution, ShuffleHistogram
+    from optdp.shuffle.metric import MetricShuffle
+    from optdp.shuffle.metric_solve import MetricSolution
+    from optdp.shuffle.sum_solution import RealSumSolution
+    from optdp.shuffle.summation import RealSum
+
+    ShuffleSolution = AmplificationSolution | MetricSolution | HistogramSolution | RealSumSolution
 
 MARGINS = (1e-9, 1e-6, 1e-3)
 """How much tighter than condition (3) the program's caps are, in turn, until the repaired table keeps the caps."""
 
 Progress = Callable[[str], None]
+
+_SHUFFLED = {
+    "amplification": "amplification.solve:solve_shuffled",
+    "krr-count": "amplification.solve:solve_shuffled",
+    "metric-shuffle": "shuffle.metric_solve:solve_metric",
+    "shuffle-histogram": "shuffle.histogram:solve_histogram",
+    "real-sum": "shuffle.sum_solution:solve_real_sum",
+}
+"""Who solves the kinds about shuffling; imported when they are needed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,18 +141,33 @@ def solve(problem: MultiLTE, backend: str = ..., progress: Progress = ...) -> Pl
 def solve(problem: Amplification | KRRCount, backend: str = ..., progress: Progress = ...) -> AmplificationSolution: ...
 
 
+@overload
+def solve(problem: MetricShuffle, backend: str = ..., progress: Progress = ...) -> MetricSolution: ...
+
+
+@overload
+def solve(problem: ShuffleHistogram, backend: str = ..., progress: Progress = ...) -> HistogramSolution: ...
+
+
+@overload
+def solve(problem: RealSum, backend: str = ..., progress: Progress = ...) -> RealSumSolution: ...
+
+
 def solve(
     problem: Problem, backend: str = "highs", progress: Progress = lambda _: None
-) -> Solution | PlanSolution | AmplificationSolution:
+) -> Solution | PlanSolution | ShuffleSolution:
     """The best certified mechanism, plan or bound for `problem`, whatever its kind.
 
     Interrupted (Ctrl-C), it returns the best that is certified so far, which may be the baseline; `status` says so.
     `backend` names who solves linear programs.
     """
     if not isinstance(problem, SingleLTE | MultiLTE):
-        from optdp.amplification.solve import solve_shuffled
-
-        return solve_shuffled(problem, progress)
+        home = _SHUFFLED.get(getattr(problem, "kind", ""))
+        if home is None:
+            raise ProblemError(f"solve needs a problem of optdp's, such as SingleLTE. Found {shown(problem)}.")
+        module, _, name = home.partition(":")
+        found: ShuffleSolution = getattr(import_module(f"optdp.{module}"), name)(problem, progress)
+        return found
     if isinstance(problem, MultiLTE):
         from optdp.plan import solve_plan
 

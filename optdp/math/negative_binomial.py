@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import flint
+import numpy as np
 from flint import acb, arb, fmpz
+from numpy.typing import NDArray
 
 from optdp.errors import ProblemError
 from optdp.math.contour import across
@@ -75,6 +77,30 @@ class ExactNegativeBinomial:
             return k
         return self._closer(u, k if k > self.first else 0, bits)
 
+    def draws(self, words: NDArray[np.uint64], bits: Bits) -> NDArray[np.int64]:
+        """For each word what `draw` makes of it as the first 64 bits of `U`; the words of a table go together."""
+        found = np.empty(len(words), np.int64)
+        for block, members in self._members(words):
+            table = self.tables.get(block) or self._fill(block) if block < self.count else array("Q")
+            place, sure = looked_up(np.array(table, np.uint64), words[members])
+            k = found[members] = self.first + block * self.width + place
+            for i in np.flatnonzero(~sure | ((k == self.first) & (k > 0))):
+                least = int(k[i]) if k[i] > self.first else 0
+                found[members[i]] = self._closer(int(words[members[i]]), least, bits)
+        return found
+
+    def _members(self, words: NDArray[np.uint64]) -> Iterator[tuple[int, NDArray[np.intp]]]:
+        """The tables that are needed, each with the places of its words: `bisect_left` for all words at once."""
+        parts = [(0, self.count if self.count > 1 else 0, np.arange(len(words)))]
+        while parts:
+            low, high, members = parts.pop()
+            if low == high and len(members):
+                yield low, members
+            elif len(members):
+                half = (low + high) // 2
+                beyond = np.maximum(words[members], 1) - 1 > self._end(half)
+                parts += [(half + 1, high, members[beyond]), (low, half, members[~beyond])]
+
     def _end(self, block: int) -> int:
         """The first 64 bits of the last `F(k)` of a block."""
         if block not in self.ends:
@@ -120,6 +146,14 @@ class ExactNegativeBinomial:
                 if self.below(k - 1) <= low:
                     return k
         raise ProblemError(f"Random bits must be random. Found {SOURCE_BITS} that decide nothing. Replace the source.")
+
+
+def looked_up(table: NDArray[np.uint64], words: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """The place of the first threshold that may be above each word, and whether it surely is: a threshold is the first
+    64 bits of a lower bound that is at most half a unit of those bits too low.
+    """
+    place = np.searchsorted(table, np.maximum(words, 1) - 1)
+    return place, np.append(table, np.uint64(0))[place] > words
 
 
 def negative_binomial_balls(beta: Fraction, q: Fraction, first: int, last: int) -> list[arb]:

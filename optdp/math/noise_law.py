@@ -1,0 +1,102 @@
+"""`SGDL(beta, q)` by floats, quickly and with full relative accuracy in the far tails: what searches look at.
+
+The recurrence of `optdp.math.sgdl` for the ratio `r(x) = Pr[x+1] / Pr[x]`, written for `y = 1 - r`, is, downwards,
+
+    y(x-1) = (k x + (x+1-beta) y(x)) / (x-1 + beta + k x + (x+1-beta) y(x)),      k = (1-q)^2 / q.
+
+Nothing cancels by more than a small factor, and an error of `y` shrinks at every step, so that it may start from the
+saddle point's guess far enough out. Each step adds a few units of round-off `u` to `log r`; what earlier ones left is
+at most their sum, so that after `x` steps `log Pr` is within `8 u x^2`: `error`, an account and not a measurement
+(measured against balls it is below 1e-12). For `beta = 1` the law is `(1-q)/(1+q) q^|x|`, known to a few units.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating[Any]]
+
+UNIT = 2.0**-53
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseLaw:
+    """Logarithms of `Pr[0], Pr[1], ...`, each within `error`; the law is symmetric."""
+
+    log_p: Floats
+    log_beyond: float
+    """Above the logarithm of `Pr[> reach]`."""
+    error: float
+
+    @property
+    def reach(self) -> int:
+        return len(self.log_p) - 1
+
+    @cached_property
+    def log_tails(self) -> Floats:
+        """Above the logarithm of `Pr[> x]` for `x = 0..reach`."""
+        falling = np.logaddexp.accumulate(np.append(self.log_p[1:], self.log_beyond)[::-1])[::-1]
+        return np.asarray(falling + self.error + UNIT * 4.0 * len(falling))
+
+    def cut(self, reach: int) -> NoiseLaw:
+        """The same law, known less far."""
+        return NoiseLaw(self.log_p[: reach + 1], float(self.log_tails[reach]), self.error)
+
+    def mean_absolute(self) -> float:
+        """`E|X|`, by summing."""
+        return float(2.0 * np.sum(np.arange(self.reach + 1) * np.exp(self.log_p)))
+
+
+def noise_law(beta: Fraction, q: Fraction, reach: int) -> NoiseLaw:
+    """The law of `SGDL(beta, q)` on `-reach..reach`; no noise at all for `beta = 0`."""
+    if beta == 0:
+        return NoiseLaw(np.append(0.0, np.full(reach, -np.inf)), -math.inf, 0.0)
+    a = -_log(q)
+    if beta == 1:
+        log_p = math.log(float((1 - q) / (1 + q))) - a * np.arange(reach + 1.0)
+        error = 4.0 * UNIT * (2.0 + a * reach)
+        return NoiseLaw(log_p, float(log_p[-1]) - a - math.log(-math.expm1(-a)) + error, error)
+    logs = _log_ratios(float(beta), float((1 - q) ** 2 / q), a, reach)
+    log_p = np.concatenate(([0.0], np.cumsum(logs[:-1])))
+    largest = max(math.exp(logs[-1]), math.exp(-a))  # all later ratios lie between this one and q
+    log_beyond = float(log_p[-1]) + math.log(largest) - math.log1p(-largest)
+    peak = float(np.max(log_p))
+    total = math.log(2.0 * float(np.sum(np.exp(log_p - peak))) - math.exp(-peak)) + peak
+    error = 8.0 * UNIT * (reach + 8.0) ** 2 + 2.0 * math.exp(min(0.0, log_beyond - total))
+    return NoiseLaw(log_p - total, log_beyond - total, error)
+
+
+def _log_ratios(beta: float, k: float, a: float, reach: int) -> list[float]:
+    """`log Pr[x+1]/Pr[x]` for `x = 0..reach`."""
+    top = reach + 1
+    start = _guess(beta, a, top)
+    shrink = abs(top + 1.0 - beta) / (top - 1.0 + beta) * (1.0 - start) ** 2
+    top += min(10**6, 8 + math.ceil(42.0 / max(1e-9, -math.log(max(shrink, 1e-30)))))
+    y = _guess(beta, a, top)
+    found = [0.0] * (reach + 1)
+    for x in range(top, 0, -1):
+        above = k * x + (x + 1.0 - beta) * y
+        whole = x - 1.0 + beta + above
+        y = above / whole
+        if x - 1 <= reach:
+            found[x - 1] = math.log1p(-y) if y < 0.5 else math.log((x - 1.0 + beta) / whole)
+    return found
+
+
+def _guess(beta: float, a: float, x: int) -> float:
+    """The ratio at the saddle point."""
+    heavy = max(beta, 1.0)
+    upper = x * math.cosh(a) + math.sqrt((x * math.sinh(a)) ** 2 + heavy * heavy) if a < 300 else 2.0 * x * math.cosh(a)
+    return -math.expm1(-min(a, math.log(upper / (x + heavy))))
+
+
+def _log(q: Fraction) -> float:
+    """`log q`, accurately also near one."""
+    return math.log1p(float(q - 1)) if q > Fraction(1, 2) else math.log(q.numerator) - math.log(q.denominator)

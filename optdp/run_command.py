@@ -1,0 +1,151 @@
+"""The command that runs a shuffle protocol on data: randomize for every user, shuffle, analyze, write the estimate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from optdp.arguments import AsJson, ProblemPath, check_writable
+from optdp.errors import ProblemError
+from optdp.printing import err, figure, out, print_json, progress
+
+RUNNABLE = ("metric-shuffle", "shuffle-histogram", "real-sum")
+"""The kinds of problems that are solved by a protocol."""
+WARNING = "seeded draws can be repeated and are not private"
+
+
+class Estimate(Protocol):
+    """What the analyst publishes."""
+
+    def summary(self) -> dict[str, Any]:
+        """Figures that JSON can hold."""
+        ...
+
+
+class Runnable(Protocol):
+    """A shuffle protocol: users randomize, the shuffler takes names and order off, the analyst estimates."""
+
+    @property
+    def columns(self) -> int:
+        """How many columns of data it needs."""
+        ...
+
+    def read(self, columns: list[list[str]], names: Sequence[str], clip: bool) -> Any:
+        """The users' values, checked: as many as the protocol was made for, each within its bounds."""
+        ...
+
+    def randomize(self, values: Any, source: Any) -> Any: ...
+
+    def shuffle(self, messages: Any) -> Any: ...
+
+    def analyze(self, released: Any) -> Estimate: ...
+
+
+def run(
+    problem: ProblemPath,
+    data: Annotated[Path, typer.Option("--data", "-d", help="A CSV file with a header and a row for each user.")],
+    column: Annotated[list[str], typer.Option("--column", "-c", help="The users' values; twice for two dimensions.")],
+    save: Annotated[Path, typer.Option("--out", "-o", help="Write the estimate here (.json).")],
+    clip: Annotated[bool, typer.Option("--clip", help="Move values outside the bounds to the nearest end.")] = False,
+    seed: Annotated[int | None, typer.Option(help="Repeatable draws, for tests only: they are NOT private.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the best shuffle protocol for a problem on data, and write the private estimate.
+
+    For example:  optdp run ages.toml --data people.csv --column age --out estimate.json
+    """
+    from optdp.artifact.files import write_bytes
+    from optdp.math.source import Source
+    from optdp.problem import load
+
+    source = Source(seed)
+    check_writable(save)
+    _check_apart(save, data, "--data")
+    _check_apart(save, problem, "the problem")
+    given: Any = load(problem)
+    if given.kind not in RUNNABLE:
+        raise ProblemError(f"run needs a shuffle protocol ({', '.join(RUNNABLE)}). Found kind {given.kind}.")
+    with progress(as_json) as say:
+        document = _estimated(given, data, column, clip, source, say)
+    write_bytes(save, (json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
+    if not source.secure:
+        err.print(f"[yellow]{WARNING}[/]")
+    if as_json:
+        print_json(document)
+    else:
+        _show(document, save)
+
+
+def _estimated(given: Any, data: Path, columns: list[str], clip: bool, source: Any, say: Any) -> dict[str, Any]:
+    """Everything between reading and writing: nothing is drawn before all of the data is found to be good."""
+    from optdp.data import read_columns
+    from optdp.solution import solve as find
+
+    say("reading the data")
+    cells = read_columns(data, columns)
+    say("solving")
+    solution: Any = find(given, progress=say)
+    if getattr(solution, "status", "") == "interrupted":
+        raise KeyboardInterrupt
+    protocol: Runnable = solution.protocol()
+    if len(columns) != protocol.columns:
+        raise ProblemError(f"--column must be given {_times(protocol.columns)}. Found it {_times(len(columns))}.")
+    say("checking the data")
+    values = protocol.read(list(cells.values()), list(cells), clip)
+    say("randomizing")
+    messages = protocol.randomize(values, source)
+    say("shuffling")
+    released = protocol.shuffle(messages)
+    say("analyzing")
+    return {
+        "format": "optdp/estimate",
+        "version": 1,
+        "kind": given.kind,
+        "problem": given.figures(),
+        "estimate": protocol.analyze(released).summary(),
+        "privacy": solution.privacy(),
+        "private": source.secure,
+        "note": "" if source.secure else WARNING,
+    }
+
+
+def _check_apart(save: Path, other: Path, name: str) -> None:
+    """Refuse to write over what is read."""
+    try:
+        same = save.exists() and other.exists() and save.samefile(other)
+    except OSError as error:
+        raise ProblemError(f"--out must be a name that can be written: {error.strerror}.") from None
+    if same:
+        raise ProblemError(f"--out must be a file of its own. Found that it is {name}. Choose another name.")
+
+
+def _show(document: dict[str, Any], saved: Path) -> None:
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    given = ", ".join(f"{name} = {value}" for name, value in document["problem"].items())
+    table.add_row("[bold]problem[/]", escape(f"{document['kind']}: {given}"))
+    for part in ("estimate", "privacy"):
+        for name, value in document[part].items():
+            table.add_row(escape(name.replace("_", " ")), escape(_cell(value)))
+    table.add_row("written", escape(str(saved)))
+    out.print(table)
+
+
+def _cell(value: Any) -> str:
+    """A figure, or as much of several as fits into a line."""
+    if isinstance(value, dict):
+        value = [f"{name}: {_cell(entry)}" for name, entry in value.items()]
+    if isinstance(value, list | tuple):
+        few = ", ".join(_cell(entry) for entry in value[:8])
+        return few if len(value) <= 8 else f"{few}, ... ({len(value):,} values)"
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return figure(value) if number else str(value)
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")

@@ -1,0 +1,334 @@
+"""From a wanted epsilon to the noise: root-finding programs over certified profiles (D, sections 3 to 5 and 7).
+
+    maximise eps_geo (or minimise p)   subject to   L(d) <= epsilon d   for every distance d up to the furthest.
+
+The padding `c` is found with it. A longer one loses less to truncation and costs everybody two bits more: the product
+of error and bits is made smallest, which also splits delta between truncation and divergence. In no case is the
+probability that somebody truncates above delta.
+
+*Hybrid.* Among shares `SGDL(beta, q)`, `1/n <= beta <= 1`, each `beta` has its largest `eps_geo`; the error rises with
+`beta`, and what one message alone gives away falls. The smallest `beta` whose message keeps the wanted local epsilon is
+the most accurate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from optdp.errors import InfeasibleError, ProblemError
+from optdp.math.exact import show
+from optdp.math.gaussian import gaussian_sigma
+from optdp.math.roots import edge
+from optdp.shuffle.design import Design, distances, errors, largest_epsilon, local_epsilon, losses
+from optdp.shuffle.flips import likely_loss
+from optdp.shuffle.metric import LARGEST_N, MetricShuffle
+
+SEARCHED = 12
+"""At how many distances a search looks; the result is then certified at all of them."""
+LARGEST_NOISE = 60.0
+"""The largest eps_geo that is looked at: noise that is practically none."""
+FLIP_GRID = 1 << 40
+MOST_FLIPS = 1.0 - 1e-6
+"""The largest p: a bit then gives away 2e-6 by itself, so that any epsilon can be kept."""
+
+Progress = Callable[[str], None]
+
+
+def calibrate(problem: MetricShuffle, progress: Progress = lambda _: None) -> Design:
+    """What to deploy for a problem with `n`."""
+    if problem.n is None:
+        return _least_people(problem, progress)
+    design = _DESIGNS[problem.mechanism](problem, problem.n, progress)
+    if problem.mae is not None and problem.epsilon is not None and query_error(problem, design) > problem.mae:
+        least = _least_people(problem.changed(n=None), progress).n
+        raise ProblemError(
+            f"n is too small for a mean absolute error of {show(problem.mae)}. Found n = {problem.n:,}, which gives "
+            f"{query_error(problem, design):.6g}. The least n is {least:,}."
+        )
+    return design
+
+
+def query_error(problem: MetricShuffle, design: Design) -> float:
+    """The mean absolute error of what is asked: the sum, or the average."""
+    return errors(design)[0] / (design.n if problem.query == "average" else 1)
+
+
+def _least_people(problem: MetricShuffle, progress: Progress) -> Design:
+    """The least `n` that reaches the wanted accuracy, by doubling and halving; the error falls as people join."""
+    assert problem.mae is not None
+    goal, found = float(problem.mae), {}
+
+    def reaches(n: int) -> bool:
+        progress(f"trying {n:,} people")
+        found[n] = calibrate(problem.changed(n=n, mae=None), progress)
+        return query_error(problem, found[n]) <= goal
+
+    low, high = 0, 1
+    while not reaches(high):
+        low, high = high, 2 * high
+        if high > LARGEST_N:
+            raise ProblemError(
+                f"mae must be in reach of {LARGEST_N:,} people. Found {show(problem.mae)}; {low:,} people have "
+                f"{query_error(problem, found[low]):.6g}. Ask for less, or query = average."
+            )
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reaches(middle) else (middle, high)
+    return found[high]
+
+
+def _plain(problem: MetricShuffle) -> dict[str, Any]:
+    return {"k": problem.k, "quantum": problem.quantum, "dimensions": problem.dimensions}
+
+
+def _baseline(problem: MetricShuffle, n: int, progress: Progress) -> Design:
+    """Geometric noise, by everybody or by a curator: epsilon itself, in the plane a part of it for each coordinate."""
+    noise = problem.eps_geo
+    if noise is None:
+        assert problem.epsilon is not None
+        noise = problem.epsilon if problem.dimensions == 1 else _short(float(problem.epsilon) / math.sqrt(2.0))
+    return Design.noisy(problem.mechanism, n, Fraction(1), noise, None, **_plain(problem))
+
+
+def _geo(problem: MetricShuffle, n: int, progress: Progress) -> Design:
+    return _padded(problem, n, Fraction(1), progress)
+
+
+def _sgdl(problem: MetricShuffle, n: int, progress: Progress) -> Design:
+    """Shares of geometric noise: it hides epsilon for every unit, so only the padding is to be found."""
+    if problem.epsilon is not None and problem.eps_geo is None and problem.dimensions == problem.quantum == 1:
+        design = Design.noisy("sgdl", n, Fraction(1, n), problem.epsilon, problem.c, **_plain(problem))
+        return design if problem.c is not None else _shortest(design, problem)
+    return _padded(problem, n, Fraction(1, n), progress)
+
+
+def _hybrid(problem: MetricShuffle, n: int, progress: Progress) -> Design:
+    if problem.known:
+        assert problem.beta is not None
+        return _padded(problem, n, problem.beta, progress)
+    assert problem.local_epsilon is not None
+    wanted, least = float(problem.local_epsilon), 1.0 / n
+    tried: dict[Fraction, float] = {}
+
+    def share(place: float) -> Fraction:
+        if place <= math.log(least):
+            return Fraction(1, n)
+        return min(Fraction(1), max(Fraction(1, n), Fraction(math.exp(place)).limit_denominator(10**7)))
+
+    def excess(place: float) -> float:
+        beta = share(place)
+        if beta not in tried:
+            progress(f"trying shares of beta = {float(beta):.4g}")
+            noise = _largest_noise(problem, n, beta, None)
+            design = Design.noisy("hybrid", n, beta, noise, None, **_plain(problem))
+            tried[beta] = local_epsilon(design, 0.0, 1)[0] - wanted
+        return tried[beta]
+
+    if n == 1 or excess(math.log(least)) <= 0.0:
+        return _padded(problem, n, Fraction(1, n), progress)
+    if excess(0.0) > 0.0:  # more noise than epsilon asks for: geometric noise of the local epsilon itself
+        each = _short(wanted / (math.sqrt(2.0) if problem.dimensions == 2 else 1.0))
+        return _shortest(Design.noisy("hybrid", n, Fraction(1), each, None, **_plain(problem)), problem)
+    found = _padded(problem, n, share(edge(excess, 0.0, math.log(least), 1e-4)), progress)
+    while local_epsilon(found, 0.0, 1)[0] > wanted:  # rounding: a little more of a share
+        assert found.shares is not None
+        found = _padded(problem, n, min(Fraction(1), found.shares.beta * Fraction(1001, 1000)), progress)
+    return found
+
+
+def _padded(problem: MetricShuffle, n: int, beta: Fraction, progress: Progress) -> Design:
+    """Noise and padding for one beta."""
+    if problem.known or problem.eps_geo is not None:
+        assert problem.eps_geo is not None
+        design = Design.noisy(problem.mechanism, n, beta, problem.eps_geo, problem.c, **_plain(problem))
+        return design if problem.c is not None else _balanced(design, problem)
+    progress("finding the noise")
+    limit = _largest_noise(problem, n, beta, None)
+    free = Design.noisy(problem.mechanism, n, beta, limit, None, **_plain(problem))
+    progress("finding the padding")
+    c = _balanced(free, problem).c if problem.c is None else problem.c
+    assert c is not None
+    while True:
+        try:
+            noise = _largest_noise(problem, n, beta, c, limit)
+            design = Design.noisy(problem.mechanism, n, beta, noise, c, **_plain(problem))
+            if problem.c is not None or _rarely(design, problem):
+                return design
+        except InfeasibleError:
+            if problem.c is not None:
+                raise
+        c += max(1, c // 16)
+
+
+def _largest_noise(
+    problem: MetricShuffle, n: int, beta: Fraction, c: int | None, most: Fraction | None = None
+) -> Fraction:
+    """The largest eps_geo that keeps epsilon at every distance, for a padding; none (`None`) means a very long one."""
+    assert problem.epsilon is not None
+    wanted, delta = float(problem.epsilon), _below(problem.delta)
+    shape = Design.noisy(problem.mechanism, n, beta, problem.epsilon, c, **_plain(problem))
+    every = distances(shape, problem.max_distance)
+    searched = _some(every)
+
+    def excess(noise: float) -> float:
+        design = Design.noisy(problem.mechanism, n, beta, Fraction(noise), c, **_plain(problem))
+        return min(largest_epsilon(losses(design, delta, problem.max_distance, searched)), 1e3) - wanted
+
+    if most is None:
+        low = 0.8 * _normal_guess(n * beta, wanted, delta)
+        while excess(low) > 0.0:
+            low /= 1.5
+        high = 1.5 * low
+        while excess(high) <= 0.0:
+            low, high = high, 1.5 * high
+            if low > LARGEST_NOISE:
+                return _short(low)
+    else:  # near the limit of long paddings: with much more noise a padding would truncate too much
+        high = float(most)
+        if excess(high) <= 0.0:
+            searched = every
+            if excess(high) <= 0.0:
+                return most
+        lows = (high * (1.0 - part) for part in (1e-3, 3e-3, 0.01, 0.03, 0.1, 0.2, 0.4, 0.6))
+        low = next((value for value in lows if excess(value) <= 0.0), 0.0)
+        if not low:
+            raise _unkept(problem, c)
+    noise = _short(edge(excess, low, high, 1e-9 * low))
+    searched = every
+    while excess(float(noise)) > 0.0:  # another distance is worse than those that were searched, or rounding
+        while excess(low) > 0.0 and low > 0.3 * high:
+            low *= 0.99
+        if excess(low) > 0.0:
+            raise _unkept(problem, c)
+        noise = _short(edge(excess, low, float(noise), 1e-9 * low) * (1.0 - 1e-9))
+    return noise
+
+
+def _unkept(problem: MetricShuffle, c: int | None) -> InfeasibleError:
+    assert problem.epsilon is not None
+    return InfeasibleError(
+        f"No noise keeps epsilon = {show(problem.epsilon)} up to distance {problem.max_distance} with padding c = {c}. "
+        "Leave out c, or raise epsilon or delta."
+    )
+
+
+def _normal_guess(total: Fraction, epsilon: float, delta: float) -> float:
+    """The eps_geo with which all noise has the deviation that normal noise would need."""
+    curve = 2.0 * float(total) / gaussian_sigma(epsilon, delta) ** 2
+    return max(epsilon / 2.0, 2.0 * math.asinh(math.sqrt(curve) / 2.0))
+
+
+def _balanced(design: Design, problem: MetricShuffle) -> Design:
+    """The padding that makes error times bits smallest, for given noise: epsilon stands for the error."""
+    assert design.shares is not None
+    delta, best, worse = _below(problem.delta), None, 0
+    c = design.shares.padding(problem.delta)
+    step = max(1, c // 24)
+    searched = _some(distances(design, problem.max_distance))
+    for _ in range(400):
+        tried = replace(design, c=c)
+        spent = largest_epsilon(losses(tried, delta, problem.max_distance, searched)) * tried.bits
+        if best is None or spent < best[0] or not math.isfinite(best[0]):
+            best, worse = (spent, tried), 0
+        elif (worse := worse + 1) > 4:
+            break
+        c += step
+    assert best is not None
+    return best[1]
+
+
+def _shortest(design: Design, problem: MetricShuffle) -> Design:
+    """The shortest padding with which given noise keeps epsilon, and with which truncation is rarer than delta."""
+    assert design.shares is not None
+    assert problem.epsilon is not None
+    delta, wanted, shares = _below(problem.delta), float(problem.epsilon), design.shares
+    places = distances(design, problem.max_distance)
+    below, c = -1, shares.padding(problem.delta)
+
+    def kept(padding: int) -> bool:
+        found = losses(replace(design, c=padding), delta, problem.max_distance, places)
+        return largest_epsilon(found) <= wanted * (1.0 + 2.0**-50)
+
+    if kept(c):
+        return replace(design, c=c)
+    step = 1
+    while not kept(c + step):
+        below, step = c + step, 2 * step
+        if step > 10**6:
+            raise InfeasibleError(f"No padding up to a million keeps epsilon = {wanted:g}. Lower max_distance.")
+    low, high = max(below, c), c + step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if kept(middle) else (middle, high)
+    return replace(design, c=high)
+
+
+def _rarely(design: Design, problem: MetricShuffle) -> bool:
+    """Whether somebody truncates with a probability of at most delta."""
+    assert design.shares is not None
+    assert design.c is not None
+    return design.shares.exceeding(design.c) <= problem.delta
+
+
+def _rr(problem: MetricShuffle, n: int, progress: Progress) -> Design:
+    """The least `p`; a quick search, then certified steps until every distance keeps epsilon for every data set."""
+    plain = _plain(problem)
+    if problem.p is not None:
+        return Design("rr", n, flip=problem.p / 2, **plain)
+    assert problem.epsilon is not None
+    wanted, delta, bits = float(problem.epsilon), _below(problem.delta) / problem.dimensions, n * problem.k
+    each = wanted / (math.sqrt(2.0) if problem.dimensions == 2 else 1.0)
+    searched = _some([d for d in range(1, problem.max_distance + 1) if d <= bits])
+
+    def excess(place: float) -> float:
+        flip = _dyadic(math.exp(place) / 2.0)
+        return float(max(likely_loss(bits, flip, delta, d) / d for d in searched)) - each
+
+    progress("finding how often to flip")
+    low, high = math.log(max(1e-9, 1e-3 / bits)), math.log(MOST_FLIPS)
+    place = edge(excess, high, low, 1e-9) if excess(low) > 0.0 else low
+    for _ in range(60):
+        progress("certifying over all data sets")
+        design = Design("rr", n, flip=_dyadic(math.exp(min(place, high)) / 2.0), **plain)
+        found = largest_epsilon(losses(design, _below(problem.delta), problem.max_distance))
+        if found <= wanted:
+            return design
+        place += max(2.0 * math.log(found / wanted), 1e-6)
+    raise InfeasibleError(f"No p was found that keeps epsilon = {wanted:g}. Raise epsilon or delta.")
+
+
+def _dyadic(value: float) -> Fraction:
+    return Fraction(min(FLIP_GRID // 2 - 1, max(1, math.ceil(value * FLIP_GRID))), FLIP_GRID)
+
+
+def _some(places: Sequence[Any]) -> Sequence[Any]:
+    """A few distances, spread evenly on a logarithmic scale, both ends among them."""
+    if len(places) <= SEARCHED:
+        return places
+    chosen = {round(len(places) ** (i / (SEARCHED - 1))) - 1 for i in range(SEARCHED)}
+    return [places[i] for i in sorted(chosen)]
+
+
+def _short(value: float) -> Fraction:
+    """A decimal of ten digits, not above the value."""
+    digits = 10 - math.ceil(math.log10(value)) if value > 0 else 10
+    return Fraction(math.floor(value * 10**digits), 10**digits)
+
+
+def _below(value: Fraction) -> float:
+    near = float(value)
+    return near if Fraction(near) <= value else math.nextafter(near, 0.0)
+
+
+_DESIGNS: dict[str, Callable[[MetricShuffle, int, Progress], Design]] = {
+    "rr": _rr,
+    "geo": _geo,
+    "sgdl": _sgdl,
+    "hybrid": _hybrid,
+    "geo-local": _baseline,
+    "geo-central": _baseline,
+}

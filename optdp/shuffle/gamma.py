@@ -1,0 +1,94 @@
+"""The least randomness that keeps a promise: gamma of shuffled randomized response, proved for the gamma deployed.
+
+With probability `gamma` a person answers uniformly on `k` values (B, Algorithm 1). For n people, epsilon and delta the
+program is
+
+    minimise gamma  subject to  bound of delta(n, k, gamma, epsilon) <= delta,
+
+the bound being the best that is proved (see `amplification.bounds`), which falls as gamma grows. What is deployed is a
+multiple of 2^-40, rounded to more randomness, and for that very number the bound is evaluated again.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from optdp.amplification.bounds import BOUNDS, FINE, MIDDLE, leader
+from optdp.amplification.calibrate import answer
+from optdp.amplification.problem import Amplification, down
+from optdp.amplification.randomizers import KRR
+from optdp.errors import ProblemError
+from optdp.math.exact import log_upper
+
+GRID = 1 << 40
+"""A deployed gamma is a multiple of 1/GRID."""
+LEAST, MOST = Fraction(2 * GRID // 10**9, GRID), 1 - Fraction(2 * GRID // 10**9, GRID)
+
+
+def gamma_of(eps0: float, k: int) -> float:
+    """The gamma whose reports are eps0-LDP: `k / (e^eps0 + k - 1)`."""
+    return k / (math.expm1(eps0) + k)
+
+
+def eps0_of(gamma: Fraction, k: int) -> float:
+    """The eps0 of a gamma, rounded up: `log(1 + k (1-gamma)/gamma)`."""
+    found = log_upper(1 + k * (1 - gamma) / gamma)
+    near = float(found)
+    return near if Fraction(near) >= found else math.nextafter(near, math.inf)
+
+
+def deployed(gamma: float | Fraction) -> Fraction:
+    """The multiple of 1/GRID that is next above."""
+    found = max(Fraction(math.ceil(Fraction(gamma) * GRID), GRID), LEAST)
+    if found > MOST:
+        raise ProblemError(
+            f"At most all but two in a billion answers may be random. Found gamma = {float(gamma):.12g}. "
+            "Take more people, or a larger epsilon or delta."
+        )
+    return found
+
+
+def promised_delta(n: int, k: int, gamma: Fraction, epsilon: Fraction) -> float:
+    """The delta that is proved for the deployed gamma: 0 where one report alone is private enough, 1 for nothing."""
+    if Fraction(eps0_of(gamma, k)) <= epsilon:
+        return 0.0
+    question = Amplification(KRR(k, float(gamma)), n=n, epsilon=epsilon).question()
+    bound = BOUNDS[leader(question.setting)]
+    found = [answer(bound, "delta", question, grid) for grid in (MIDDLE, FINE)]
+    return min((value for value in found if value is not None), default=1.0)
+
+
+def worthwhile(delta: float, epsilon: Fraction) -> float:
+    """A proved delta, if it promises anything."""
+    if not delta < 1.0:
+        raise ProblemError(
+            f"Some delta below 1 must be proved at epsilon = {float(epsilon):g}. Found none. Take more people, more "
+            "randomness or a larger epsilon."
+        )
+    return delta
+
+
+def promised_epsilon(n: int, k: int, gamma: Fraction, delta: Fraction) -> float:
+    """The epsilon that is proved for the deployed gamma: at most its eps0."""
+    question = Amplification(KRR(k, float(gamma)), n=n, delta=delta).question()
+    bound = BOUNDS[leader(question.setting)]
+    found = [answer(bound, "epsilon", question, grid) for grid in (MIDDLE, FINE)]
+    return min((value for value in found if value is not None), default=eps0_of(gamma, k))
+
+
+def least_gamma(n: int, k: int, epsilon: Fraction, delta: Fraction, grid: int = MIDDLE) -> float:
+    """The least gamma, to some six digits: fast, for a search, and not yet a promise."""
+    question = Amplification(KRR(k), n=n, epsilon=epsilon, delta=delta).question()
+    found = answer(BOUNDS[leader(question.setting)], "eps0", question, grid)
+    return gamma_of(down(epsilon) if found is None else max(found, down(epsilon)), k)
+
+
+def private_gamma(n: int, k: int, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, float]:
+    """The least multiple of 1/GRID, or one next to it, for which (epsilon, delta) is proved; and the proved delta."""
+    chosen = deployed(min(least_gamma(n, k, epsilon, delta, grid) for grid in (MIDDLE, FINE)))
+    step = Fraction(1, GRID)
+    while (proved := promised_delta(n, k, chosen, epsilon)) > delta:
+        chosen = deployed(float(chosen + step))
+        step *= 2
+    return chosen, proved

@@ -1,0 +1,170 @@
+"""A metric shuffle as people run it: randomize, shuffle, analyze (D, Algorithms 2 to 4 and 8).
+
+Everybody sends `c` plus the value plus noise, clamped to `0..k+2c`, in unary: so many ones, zeros up to the common
+length. Shuffled bits say as much as how many of them are ones, so that a message may be kept as its number of ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optdp.data import whole_numbers
+from optdp.errors import ProblemError
+from optdp.math import draws
+from optdp.math.source import Source
+from optdp.shuffle.design import Design, errors, sum_law
+
+Whole = NDArray[np.int64]
+Packed = NDArray[np.uint8]
+
+CHUNK = 1 << 16
+"""How many people's bits are unpacked at a time."""
+
+
+@dataclass(frozen=True)
+class Shuffled:
+    """All bits after the shuffler: which are ones does not matter, only how many. One entry for each coordinate."""
+
+    ones: tuple[int, ...]
+    bits: int
+
+    def packed(self, coordinate: int = 0) -> Packed:
+        """The bits themselves, eight to a byte, the ones first: any order says the same."""
+        row = np.zeros(self.bits, dtype=np.uint8)
+        row[: self.ones[coordinate]] = 1
+        return np.packbits(row)
+
+
+@dataclass(frozen=True)
+class MetricEstimate:
+    """What the analyst reports: for each coordinate the sum and the average, and how far off they are."""
+
+    sums: tuple[float, ...]
+    n: int
+    mae: float
+    rmse: float
+    within_95: float
+
+    def summary(self) -> dict[str, Any]:
+        """The figures as they are written; one coordinate is not a list."""
+        flat = len(self.sums) == 1
+        averages = [value / self.n for value in self.sums]
+        return {
+            "sum": self.sums[0] if flat else list(self.sums),
+            "average": averages[0] if flat else averages,
+            "n": self.n,
+            "mae": self.mae,
+            "rmse": self.rmse,
+            "within_95": self.within_95,
+            "average_mae": self.mae / self.n,
+        }
+
+
+@dataclass(frozen=True)
+class MetricProtocol:
+    """The deployed protocol."""
+
+    design: Design
+
+    @property
+    def columns(self) -> int:
+        """How many columns of data it reads."""
+        return self.design.dimensions
+
+    def read(self, columns: Sequence[list[str]], names: Sequence[str], clip: bool) -> Whole:
+        """Values from cells, one row for each person; more coordinates are more columns."""
+        read = [whole_numbers(cells, name, 0, self.design.k, clip) for cells, name in zip(columns, names, strict=True)]
+        return self.check(read[0] if len(read) == 1 else np.stack(read, axis=1))
+
+    def check(self, values: Any) -> Whole:
+        """Values as they must be: whole numbers `0..k`, one for each of `n` people."""
+        given, design = np.asarray(values), self.design
+        if given.dtype.kind not in "iu":
+            raise ProblemError(f"Values must be whole numbers. Found {given.dtype}. Round them first.")
+        shape = (design.n,) if design.dimensions == 1 else (design.n, design.dimensions)
+        if given.shape[:1] != (design.n,):
+            rows = given.shape[0] if given.ndim else 0
+            raise ProblemError(
+                f"The design is for n = {design.n:,} people. Found {rows:,} rows. Change n, or the data."
+            )
+        if given.shape != shape:
+            raise ProblemError(f"Values must have the shape {shape}. Found {given.shape}.")
+        if given.size and (given.min() < 0 or given.max() > design.k):
+            wrong = np.flatnonzero(((given < 0) | (given > design.k)).reshape(design.n, -1).any(axis=1))
+            raise ProblemError(
+                f"Values must be between 0 and {design.k}. Found {len(wrong)} outside, the first for person {wrong[0]}."
+            )
+        return given.astype(np.int64)
+
+    def randomize(self, values: Any, source: Source) -> Whole:
+        """Everybody's message, its number of ones; for geo-local the noisy value, for geo-central the curator's sum."""
+        given, design = self.check(values), self.design
+        if design.dimensions == 1:
+            return self._messages(given, source)
+        return np.stack([self._messages(given[:, i], source) for i in range(design.dimensions)], axis=1)
+
+    def bits(self, messages: Whole) -> Packed:
+        """One coordinate's messages as unary bits, eight to a byte, a row for each person."""
+        length, rows = self._length, []
+        for start in range(0, len(messages), CHUNK):
+            ones = np.asarray(messages[start : start + CHUNK])[:, None]
+            rows.append(np.packbits(np.arange(length) < ones, axis=1))
+        return np.concatenate(rows) if rows else np.zeros((0, -(-length // 8)), dtype=np.uint8)
+
+    def shuffle(self, messages: Any) -> Shuffled:
+        """What the shuffler hands on: nothing but how many ones there are, from counts or from packed bits."""
+        given = np.asarray(messages)
+        if given.dtype == np.uint8:
+            ones: tuple[int, ...] = (int(np.sum(np.bitwise_count(given), dtype=np.int64)),)
+        else:
+            ones = tuple(int(total) for total in np.atleast_1d(given.sum(axis=0)))
+        return Shuffled(ones, self.design.n * self._length)
+
+    def analyze(self, released: Shuffled) -> MetricEstimate:
+        """The debiased sum, exactly unbiased for flipped bits, and but for the rare clamping otherwise."""
+        design = self.design
+        if design.flip is not None:
+            bits, flip = design.n * design.k, design.flip
+            sums = tuple(float((ones - bits * flip) / (1 - 2 * flip)) for ones in released.ones)
+        else:
+            shift = 0 if design.trusted else design.n * (design.c or 0)
+            sums = tuple(float((ones - shift) * design.quantum) for ones in released.ones)
+        mae, rmse = errors(design)
+        return MetricEstimate(sums, design.n, mae, rmse, self._within(rmse))
+
+    @property
+    def _length(self) -> int:
+        return self.design.bits // self.design.dimensions
+
+    def _messages(self, values: Whole, source: Source) -> Whole:
+        design = self.design
+        if design.flip is not None:
+            return draws.flipped_counts(source, values, design.k, design.flip)
+        shares = design.shares
+        assert shares is not None
+        if design.mechanism == "geo-central":
+            return np.array([int(values.sum())]) + draws.sgdl(source, shares.beta, shares.q, 1)
+        noise = draws.sgdl(source, shares.beta, shares.q, design.n)
+        if design.mechanism == "geo-local":
+            return values + noise
+        coarse: Whole = values // design.quantum
+        if design.quantum > 1:
+            coarse += draws.uniform_below(source, design.quantum, design.n) < values % design.quantum
+        assert design.c is not None
+        messages: Whole = np.clip(coarse + noise + design.c, 0, design.largest + 2 * design.c)
+        return messages
+
+    def _within(self, rmse: float) -> float:
+        """How far off the sum is at most, 95 times in a hundred: by the noise's law, or for many bits by a normal."""
+        design = self.design
+        if design.flip is not None or design.quantum > 1:
+            return 1.96 * rmse
+        assert design.shares is not None
+        law = sum_law(design.shares)
+        return float(np.argmax(law.log_tails <= math.log(0.025)))

@@ -1,0 +1,216 @@
+"""From a metric shuffle to its solution: what to deploy, the certified profile, and every figure about it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from optdp.errors import CertificateError, OptdpError
+from optdp.math.exact import show
+from optdp.shuffle import theorems
+from optdp.shuffle.calibrate import calibrate
+from optdp.shuffle.design import Design, errors, largest_epsilon, local_epsilon, local_losses, losses
+from optdp.shuffle.metric import MECHANISMS, MetricShuffle
+from optdp.shuffle.metric_protocol import MetricProtocol
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """What a theorem of D would say here, and what it is worth: never a claim."""
+
+    name: str
+    value: float | None
+    worth: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricSolution:
+    """What is deployed (`design`) and what it gives away: `profile` holds a certified epsilon for every distance."""
+
+    problem: MetricShuffle
+    design: Design
+    profile: tuple[tuple[float, float], ...]
+    local_epsilon: float
+    local_delta: float
+    mae: float
+    rmse: float
+    truncation: float
+    theorems: tuple[Theorem, ...]
+    status: str
+    note: str
+    seconds: float
+
+    @property
+    def n(self) -> int:
+        return self.design.n
+
+    @property
+    def epsilon(self) -> float:
+        """What holds at every distance up to the furthest, per unit."""
+        return max(epsilon for _, epsilon in self.profile)
+
+    @property
+    def bits_per_user(self) -> int:
+        return self.design.bits
+
+    @property
+    def c(self) -> int | None:
+        return self.design.c
+
+    @property
+    def p(self) -> float | None:
+        return None if self.design.flip is None else float(2 * self.design.flip)
+
+    @property
+    def eps_geo(self) -> float | None:
+        return None if self.design.eps_geo is None else float(self.design.eps_geo)
+
+    @property
+    def beta(self) -> float | None:
+        return None if self.design.shares is None else float(self.design.shares.beta)
+
+    @property
+    def value(self) -> float:
+        """What was asked for."""
+        return {"n": self.n, "epsilon": self.epsilon, "mae": self.mae}[self.problem.unknown]
+
+    def __getattr__(self, name: str) -> float | None:
+        """A theorem's figure by its name, so that curves can draw it."""
+        for theorem in self.__dict__.get("theorems", ()):
+            if theorem.name == name:
+                found: float | None = theorem.value
+                return found
+        raise AttributeError(name)
+
+    def protocol(self) -> MetricProtocol:
+        """To run it."""
+        return MetricProtocol(self.design)
+
+    def privacy(self) -> dict[str, Any]:
+        """What may be claimed of a run."""
+        return {
+            "epsilon": _finite(self.epsilon),
+            "delta": show(self.problem.delta),
+            "max_distance": self.problem.max_distance,
+            "shuffler": self.problem.shuffler,
+            "profile": [[_plain(distance), _finite(epsilon)] for distance, epsilon in self.profile],
+            "local_epsilon": _finite(self.local_epsilon),
+            "local_delta": self.local_delta,
+            "meaning": self.problem.meaning,
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """The figures as `--json` prints them."""
+        return {
+            "kind": self.problem.kind,
+            "status": self.status,
+            "mechanism": self.problem.mechanism,
+            "n": self.n,
+            "parameters": self.design.parameters(),
+            "exact": self.design.exact_parameters(),
+            **self.privacy(),
+            "query": self.problem.query,
+            "mae": self.mae,
+            "rmse": self.rmse,
+            "bits_per_user": self.bits_per_user,
+            "truncation": self.truncation,
+            "theorems": {t.name: {"value": t.value, "worth": t.worth} for t in self.theorems},
+            "given": self.problem.figures(),
+            "seconds": round(self.seconds, 4),
+            "note": self.note,
+        }
+
+
+def solve_metric(problem: MetricShuffle, progress: Progress = lambda _: None) -> MetricSolution:
+    """Design, then certify the very numbers that are deployed at every distance."""
+    begin = time.perf_counter()
+    design = calibrate(problem, progress)
+    progress("certifying every distance")
+    delta, furthest = float(problem.delta) * (1.0 - 2.0**-52), problem.max_distance
+    honest = losses(design, delta, furthest)
+    if problem.epsilon is not None and largest_epsilon(honest) > float(problem.epsilon) * (1.0 + 2.0**-50):
+        worst = max(honest, key=lambda place: place[1] / place[0])
+        raise CertificateError(
+            f"epsilon = {show(problem.epsilon)} does not hold up to distance {furthest}. Found "
+            f"{worst[1] / worst[0]:.6g} at distance {worst[0]:g}. Add noise, lengthen the padding, or leave the noise "
+            "out to have it found."
+        )
+    seen = local_losses(design, delta, furthest) if problem.shuffler == "compromised" else honest
+    alone, alone_delta = local_epsilon(design, delta, furthest)
+    mae, rmse = errors(design)
+    people = design.n if problem.query == "average" else 1
+    clamped = 0.0 if design.shares is None or design.c is None else float(design.shares.exceeding(design.c))
+    return MetricSolution(
+        problem=problem, design=design, local_epsilon=alone, local_delta=alone_delta, mae=mae / people,
+        profile=tuple((distance, loss / distance * (1.0 + 2.0**-52)) for distance, loss in seen),
+        rmse=rmse / people, truncation=clamped, theorems=tuple(_theorems(problem, design)), status="solved",
+        note=_note(problem, design, clamped), seconds=time.perf_counter() - begin,
+    )  # fmt: skip
+
+
+def compare_mechanisms(problem: MetricShuffle, progress: Progress = lambda _: None) -> list[MetricSolution]:
+    """Every mechanism at the same epsilon, delta and distance; a hybrid if the problem says what it may give away."""
+    rows = []
+    for name in MECHANISMS:
+        if name == "hybrid" and problem.local_epsilon is None:
+            continue
+        progress(name)
+        local = problem.local_epsilon if name == "hybrid" else None
+        plain = {"p": None, "eps_geo": None, "beta": None, "c": None, "mae": None}
+        try:
+            rows.append(solve_metric(problem.changed(mechanism=name, local_epsilon=local, **plain)))
+        except OptdpError:
+            continue
+    return rows
+
+
+def _note(problem: MetricShuffle, design: Design, clamped: float) -> str:
+    if problem.mechanism == "hybrid" and design.shares is not None and not problem.known:
+        if design.shares.beta == 1:
+            return "the local epsilon asks for at least Geo-Shuffle's noise"
+        if design.shares.total == 1:
+            return "SGDL-Shuffle keeps this local epsilon already"
+    if clamped > problem.delta:
+        return f"somebody truncates with probability {clamped:.3g}, more than delta: the profile accounts for it"
+    return ""
+
+
+def _theorems(problem: MetricShuffle, design: Design) -> list[Theorem]:
+    """D's own figures for the deployed numbers."""
+    n, delta = design.n, float(problem.delta)
+    if design.flip is not None:
+        flips, p = "too large at small distances, too small at large ones", float(2 * design.flip)
+        return [
+            Theorem("theorem_3_1", theorems.theorem_3_1(n * design.k, p, delta), flips),
+            Theorem("theorem_7_1", theorems.theorem_7_1(design.k, p, delta), flips),
+        ]
+    assert design.eps_geo is not None
+    noise = float(design.eps_geo)
+    if problem.mechanism == "geo":
+        worth = "about twice too large at distance 1, too small at large ones; needs n > 4"
+        demanded = None if problem.epsilon is None else theorems.theorem_4_1_noise(n, float(problem.epsilon), delta)
+        return [
+            Theorem("theorem_4_1", theorems.theorem_4_1(n, noise, delta), worth),
+            Theorem("theorem_4_1_noise", demanded, "the eps_geo that it would have people use for this epsilon"),
+        ]
+    if problem.mechanism == "sgdl":
+        padding = float(theorems.lemma_c_1(n, noise, delta))
+        return [
+            Theorem("theorem_5_1", theorems.theorem_5_1(noise), "its padding is too short, and so is its proof"),
+            Theorem("lemma_c_1", padding, "a wrong mean: far too small below epsilon 0.7"),
+            Theorem("theorem_7_2", theorems.theorem_7_2(n, noise), "holds"),
+        ]
+    return []
+
+
+def _plain(value: float) -> float | int:
+    return int(value) if value == int(value) else value
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

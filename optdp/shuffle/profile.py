@@ -1,0 +1,151 @@
+"""Privacy profiles of padded shares: the loss at every distance, in one dimension, in two, and with coarse messages.
+
+*Two dimensions* (D, appendix D). Each coordinate is summed on its own; people at `(dx, dy)` are `sqrt(dx^2 + dy^2)`
+apart. The releases are independent, so the exact joint divergence of a shift `(dx, dy)` is
+
+    sum over s of u_x(s) delta_y(L - log u_x(s)/w_x(s)),
+
+which needs no split of epsilon and delta between the coordinates at all.
+
+*Coarse messages* (D, appendix G). A value `x` is sent as `floor(x/Q) + Ber(x/Q - floor(x/Q))` quanta of `Q` before
+noise is added. If values move by `d` in all, coupled roundings move by `J` quanta with mean `d/Q`; among all ways to
+spread `d` over people `J ~ Bin(d, 1/Q)` is the largest in convex order, and divergences are jointly convex, so that
+
+    delta(L) <= E f(J)    for every convex f with f(j) >= (the divergence of a shift by j quanta).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from scipy.stats import binom
+
+from optdp.math.divergence import Floats, Pair
+from optdp.math.roots import edge
+from optdp.shuffle.released import NEGLIGIBLE, Released
+
+Losses = list[tuple[float, float]]
+"""Distances, and the loss at each; the loss never falls with the distance."""
+LARGEST_LOSS = 700.0
+
+
+def line(released: Released, delta: float, distances: Sequence[int]) -> Losses:
+    """One coordinate: people at distance `d` may move the sum by anything up to `d`."""
+    found, most = [], 0.0
+    for distance in distances:
+        pair = released.pair(distance)
+        if pair.delta(most) > delta:
+            most = pair.loss(delta)
+        found.append((float(distance), most))
+    return found
+
+
+def plane(released: Released, delta: float, shifts: Sequence[tuple[int, int]]) -> Losses:
+    """Two coordinates with the same noise each, for shifts `(dx, dy)` in the order of their lengths."""
+    pairs = {0: None} | {d: released.pair(d) for d in {d for shift in shifts for d in shift if d}}
+    found: Losses = []
+    most = 0.0
+    for dx, dy in shifts:
+        one, other = pairs[dx], pairs[dy]
+        assert one is not None
+        spent = _alone(one) if other is None else _both(one, other)
+        if spent(most) > delta:
+            most = _least(spent, most, delta)
+        found.append((math.hypot(dx, dy), most))
+    return found
+
+
+def shifts_within(furthest: float) -> list[tuple[int, int]]:
+    """All `(dx, dy)` with `dx >= dy >= 0` up to a length, the shortest first."""
+    return sorted(_quarter(furthest), key=lambda shift: (math.hypot(*shift), shift))
+
+
+def coarse(released: Released, delta: float, distances: Sequence[int], quantum: int) -> Losses:
+    """One coordinate with messages in quanta; `released` speaks of quanta, the distances of the values."""
+    found: Losses = []
+    most = 0.0
+    for distance in distances:
+        spent = _rounded(released, delta, distance, quantum)
+        if spent(most) > delta:
+            most = _least(spent, most, delta)
+        found.append((float(distance), most))
+    return found
+
+
+def quanta(distance: int, quantum: int, delta: float) -> int:
+    """By how many quanta values that move by `distance` in all may move their roundings, all but negligibly."""
+    return min(distance, int(binom.isf(delta * NEGLIGIBLE, distance, 1.0 / quantum)) + 1)
+
+
+def _quarter(furthest: float) -> Iterator[tuple[int, int]]:
+    for dx in range(1, math.floor(furthest) + 1):
+        for dy in range(dx + 1):
+            if math.hypot(dx, dy) <= furthest:
+                yield dx, dy
+
+
+def _alone(pair: Pair) -> Callable[[float], float]:
+    return pair.delta
+
+
+def _both(one: Pair, other: Pair) -> Callable[[float], float]:
+    """The divergence of two independent releases, as a function of the loss."""
+    finite = one.log_w > -math.inf
+    weights, ratios = np.exp(one.log_u), one.log_u - one.log_w
+    alone = float(np.sum(weights[~finite])) + one.lost
+    mass = float(np.sum(np.exp(other.log_u))) + other.lost
+    along = _curve(other)
+
+    def spent(loss: float) -> float:
+        joint = float(np.dot(weights[finite], along(loss - ratios[finite])))
+        return (joint + alone * mass) * (1.0 + 1e-12) + 1e-15 * mass
+
+    return spent
+
+
+def _curve(pair: Pair) -> Callable[[Floats], Floats]:
+    """`sum (u - e^L w)_+` as a function of many `L` at once, negative ones too."""
+    ratios = pair.log_u - pair.log_w
+    order = np.argsort(-ratios, kind="stable")
+    falling = ratios[order]
+    above = np.concatenate(([0.0], np.cumsum(np.exp(pair.log_u[order])))) + pair.lost
+    below = np.concatenate(([-math.inf], np.logaddexp.accumulate(pair.log_w[order])))
+
+    def along(losses: Floats) -> Floats:
+        place = np.searchsorted(-falling, -losses, side="left")  # how many ratios lie above each loss
+        return np.maximum(above[place] - np.exp(np.minimum(losses + below[place], LARGEST_LOSS)), 0.0)
+
+    return along
+
+
+def _rounded(released: Released, delta: float, distance: int, quantum: int) -> Callable[[float], float]:
+    """What a distance spends of delta when roundings move by a random number of quanta."""
+    last = quanta(distance, quantum, delta)
+    chances = binom.pmf(np.arange(last + 1), distance, 1.0 / quantum) * (1.0 + 1e-9)
+    beyond = float(binom.sf(last, distance, 1.0 / quantum)) * (1.0 + 1e-9)
+    pairs = [released.pair(j) for j in range(1, last + 1)]
+
+    def spent(loss: float) -> float:
+        each = np.array([0.0] + [pair.delta(loss) for pair in pairs])
+        rising = np.maximum.accumulate(np.maximum(np.diff(each), 0.0))
+        return float(np.dot(chances, np.append(0.0, np.cumsum(rising)))) + beyond * _far(rising, distance, last)
+
+    return spent
+
+
+def _far(rising: Floats, distance: int, last: int) -> float:
+    """A bound on the convex majorant anywhere up to `distance`: it goes on with its last slope, or reaches one."""
+    slope = max(float(rising[-1]), 1.0) if distance > last else 0.0
+    return float(np.sum(rising)) + slope * (distance - last)
+
+
+def _least(spent: Callable[[float], float], floor: float, delta: float) -> float:
+    """The least loss above `floor` that spends at most `delta`; infinite if none up to a large one does."""
+    high = max(2.0 * floor, 0.1)
+    while spent(high) > delta:
+        high *= 2.0
+        if high > LARGEST_LOSS:
+            return math.inf
+    return edge(lambda loss: spent(loss) - delta, high, floor, 1e-12 * max(1.0, high))

@@ -1,0 +1,218 @@
+"""Sums of flipped bits against exact fractions, balls, and the shuffled binary randomized response."""
+
+from __future__ import annotations
+
+import math
+import random
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from flint import arb, arb_poly
+
+from optdp.amplification.binary import binary_delta
+from optdp.errors import ProblemError
+from optdp.math.exact import ball, lower_fraction, precision
+from optdp.shuffle.flips import (
+    _Pair,
+    data_set_loss,
+    flip_error,
+    flipped_sums,
+    likely_loss,
+    theorem_3_1,
+    worst_losses,
+)
+
+LAWS: dict[tuple[int, Fraction, int], list[Fraction]] = {}
+
+
+def law(bits: int, flip: Fraction, ones: int) -> list[Fraction]:
+    """The exact law of the sum."""
+    key = bits, flip, ones
+    if key not in LAWS:
+        masses = [Fraction(1)]
+        for i in range(bits):
+            one = 1 - flip if i < ones else flip
+            masses = [
+                (masses[s] * (1 - one) if s < len(masses) else 0) + (masses[s - 1] * one if s else 0)
+                for s in range(len(masses) + 1)
+            ]
+        LAWS[key] = masses
+    return LAWS[key]
+
+
+def exact_loss(p: list[Fraction], q: list[Fraction], delta: Fraction) -> float:
+    """The least loss from `p` to `q`, over all sets of outcomes that matter: those of the largest ratios."""
+    order = sorted(range(len(p)), key=lambda s: p[s] / q[s], reverse=True)
+    above, below, best = Fraction(0), Fraction(0), Fraction(1)
+    for s in order:
+        above, below = above + p[s], below + q[s]
+        best = max(best, (above - delta) / below)
+    with precision():
+        return float(ball(best).log())
+
+
+def both_ways(bits: int, flip: Fraction, ones: int, distance: int, delta: Fraction) -> tuple[float, float]:
+    p, q = law(bits, flip, ones), law(bits, flip, ones + distance)
+    return exact_loss(p, q, delta), exact_loss(q, p, delta)
+
+
+def test_published_corrections() -> None:
+    for distance, value in ((1, 0.1596), (20, 0.2531), (100, 0.4735), (400, 1.4104)):
+        up = data_set_loss(5000, Fraction(1, 20), 0, distance, 1e-4)
+        back = data_set_loss(5000, Fraction(1, 20), 0, distance, 1e-4, back=True)
+        assert up / distance == pytest.approx(value, abs=6e-5)
+        assert back < up
+
+
+@pytest.mark.parametrize("flip", [Fraction(1, 100), Fraction(1, 7), Fraction(3, 10), Fraction(49, 100)])
+@pytest.mark.parametrize("bits", [1, 2, 3, 6, 10])
+def test_small_numbers_of_bits(bits: int, flip: Fraction) -> None:
+    for delta in (Fraction(1, 2**40), Fraction(1, 1024), Fraction(1, 16), Fraction(3, 4)):
+        for found in worst_losses(bits, flip, float(delta), range(1, bits + 1)):
+            d, truth = found.distance, 0.0
+            for m in range(bits - d + 1):
+                up, back = both_ways(bits, flip, m, d, delta)
+                truth = max(truth, up, back)
+                for value, way in ((up, False), (back, True)):
+                    loss = data_set_loss(bits, flip, m, d, float(delta), way)
+                    assert value * (1 - 1e-14) <= loss <= value * (1 + 1e-9) + 1e-12
+            assert found.lower * (1 - 1e-14) <= truth <= found.upper * (1 + 1e-14)
+            assert found.upper <= found.lower * (1 + 1e-9) + 1e-12
+            back = both_ways(bits, flip, found.ones, d, delta)[1]
+            assert found.lower == pytest.approx(back, rel=1e-9, abs=1e-12)
+
+
+def test_random_settings() -> None:
+    source = random.Random(5)
+    for _ in range(60):
+        bits = source.randrange(11, 60)
+        flip = Fraction(source.randrange(1, 500), 1000)
+        ones = source.randrange(bits)
+        distance = source.randrange(1, bits - ones + 1)
+        delta = Fraction(2.0 ** -source.uniform(1, 60))
+        for value, way in zip(both_ways(bits, flip, ones, distance, delta), (False, True), strict=True):
+            loss = data_set_loss(bits, flip, ones, distance, float(delta), way)
+            assert value * (1 - 1e-14) <= loss <= value * (1 + 1e-9) + 1e-11
+
+
+@pytest.mark.parametrize(("ones", "zeros"), [(0, 400), (1, 0), (150, 250), (400, 3), (30, 2000)])
+@pytest.mark.parametrize("flip", [Fraction(1, 1000), Fraction(1, 20), Fraction(2, 5)])
+def test_probabilities_against_balls(ones: int, zeros: int, flip: Fraction) -> None:
+    """Tails and masses at every place above the mean, however small, are within the errors stated, which are small."""
+    with precision(2000):
+        f = ball(flip)
+        masses = (arb_poly([f, 1 - f]) ** ones * arb_poly([1 - f, f]) ** zeros).coeffs()
+        tails = [arb(0)]
+        for mass in reversed(masses):
+            tails.append(tails[-1] + mass)
+        tails = tails[:0:-1]
+        start = math.floor(float(flip) * (zeros - ones) + ones - 3 * math.sqrt((ones + zeros) * float(flip)))
+        places = sorted({*range(max(start, 0), ones + zeros + 1, 7), ones + zeros - 1, ones + zeros})
+        count = len(places)
+        found = flipped_sums(
+            float(flip), np.full(count, float(ones)), np.full(count, float(zeros)), np.array(places, float) - ones
+        )
+        for i, s in enumerate(places):
+            for value, error, truth in (
+                (found.tail[i], found.tail_error[i], tails[s]),
+                (found.mass[i], found.mass_error[i], masses[s]),
+            ):
+                assert abs((arb(value) - truth.log()).exp() - 1) <= error + 1e-16 * abs(value)
+            assert found.tail_error[i] <= 1e-11 + 2e-13 * abs(found.tail[i])
+            assert found.mass_error[i] <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("bits", "flip"), [(200, Fraction(1, 10)), (5000, Fraction(1, 20)), (10**6, Fraction(1, 5000))]
+)
+def test_distance_one_is_binary_randomized_response(bits: int, flip: Fraction) -> None:
+    delta = 1e-5
+    found = worst_losses(bits, flip, delta, [1], tolerance=1e-4)[0]
+    with precision():
+        eps0 = lower_fraction(ball((1 - flip) / flip).log(), 200)
+    at_upper = binary_delta(bits, eps0, found.upper, tolerance=1e-3)
+    assert at_upper.lower <= delta * (1 + 1e-12)
+    assert at_upper.upper <= delta * (1 + 2e-3)
+    at_lower = binary_delta(bits, eps0, found.lower * (1 - 1e-9), tolerance=1e-3)
+    assert at_lower.upper >= delta
+    assert found.upper <= found.lower * (1 + 1e-4)
+
+
+def test_blocks_hold_all_data_sets() -> None:
+    """The bounds of the search against all data sets of a size that is just searched."""
+    bits, delta = 2500, 1e-6
+    for flip, distance in ((Fraction(1, 500), 1), (Fraction(1, 500), 30), (Fraction(1, 10), 7), (Fraction(2, 5), 900)):
+        found = worst_losses(bits, flip, delta, [distance], tolerance=1e-3)[0]
+        places = np.arange(bits - distance + 1.0)
+        worst = float(_Pair(bits, flip, delta, distance).losses(places, places).upper.max())
+        assert found.lower <= worst <= found.upper * (1 + 1e-10)
+        assert found.upper <= found.lower * (1 + 1e-3)
+        back = data_set_loss(bits, flip, found.ones, distance, delta, back=True)
+        assert found.lower == pytest.approx(back, rel=1e-9)
+        assert found.lower * (1 - 1e-3) <= likely_loss(bits, flip, delta, distance) <= found.upper
+
+
+def test_the_loss_grows_with_the_distance() -> None:
+    found = worst_losses(10**5, Fraction(1, 200), 1e-6, [1, 2, 3, 5, 10, 20, 50, 200, 1000, 10**4, 10**5])
+    for one, next_one in pairwise(found):
+        assert one.lower < next_one.lower
+        assert one.upper < next_one.upper
+    assert all(one.upper <= one.lower * 1.001 for one in found)
+    assert found[-1].upper > 1e5
+
+
+@pytest.mark.parametrize("bits", [10**7, 10**8, 10**9])
+@pytest.mark.parametrize("flips", [1, 100, 10**4, 10**6])
+def test_many_bits(bits: int, flips: int) -> None:
+    messages: list[str] = []
+    for one in worst_losses(bits, Fraction(flips, bits), 1e-6, [1, 20, 5000], progress=messages.append):
+        assert 0 < one.lower <= one.upper <= one.lower * 1.001
+    assert messages == ["distance 1", "distance 20", "distance 5,000"]
+
+
+def test_no_loss_where_the_laws_hardly_differ() -> None:
+    found = worst_losses(10**6, Fraction(2, 5), 0.01, [1])[0]
+    assert found.lower == found.upper == 0.0
+
+
+def test_pure_privacy() -> None:
+    found = worst_losses(10**6, Fraction(1, 5), 0.0, [3])[0]
+    assert found.upper == pytest.approx(3 * math.log(4), rel=1e-14)
+    assert found.lower <= 3 * math.log(4) <= found.upper
+
+
+@pytest.mark.parametrize(("bits", "flip"), [(1, Fraction(1, 3)), (7, Fraction(1, 10)), (40, Fraction(9, 20))])
+def test_errors_exactly(bits: int, flip: Fraction) -> None:
+    absolute, square = [], []
+    for ones in (0, bits // 2):
+        errors = [(s - bits * flip) / (1 - 2 * flip) - ones for s in range(bits + 1)]
+        masses = law(bits, flip, ones)
+        absolute.append(sum(abs(x) * mass for x, mass in zip(errors, masses, strict=True)))
+        square.append(sum(x * x * mass for x, mass in zip(errors, masses, strict=True)))
+    mean, root = flip_error(bits, flip)
+    assert mean == pytest.approx(float(max(absolute)), rel=1e-11)
+    for value in square:
+        assert root == pytest.approx(math.sqrt(value), rel=1e-13)
+
+
+def test_errors_of_many_bits_are_normal() -> None:
+    mean, root = flip_error(10**8, Fraction(1, 10))
+    assert mean / root == pytest.approx(math.sqrt(2 / math.pi), rel=1e-6)
+
+
+def test_theorem_3_1() -> None:
+    assert theorem_3_1(5000, 0.1, 1e-4) == pytest.approx(0.9202, abs=5e-5)
+    assert theorem_3_1(1000, 0.1, 1e-4) is None
+
+
+def test_refusals() -> None:
+    with pytest.raises(ProblemError, match="flip must be a fraction"):
+        worst_losses(10, Fraction(1, 2), 0.1, [1])
+    with pytest.raises(ProblemError, match="distance must be from 1 to 10"):
+        worst_losses(10, Fraction(1, 4), 0.1, [11])
+    with pytest.raises(ProblemError, match="delta must be from 0"):
+        likely_loss(10, Fraction(1, 4), 1.0, 1)
+    with pytest.raises(ProblemError, match="ones must be from 0 to 5"):
+        data_set_loss(10, Fraction(1, 4), 6, 5, 0.1)
