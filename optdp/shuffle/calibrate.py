@@ -281,12 +281,14 @@ def _rr(problem: MetricShuffle, n: int, progress: Progress) -> Design:
         return Design("rr", n, flip=problem.p / 2, **plain)
     assert problem.epsilon is not None
     wanted, delta, bits = float(problem.epsilon), _below(problem.delta) / problem.dimensions, n * problem.k
-    each = wanted / (math.sqrt(2.0) if problem.dimensions == 2 else 1.0)
-    searched = _some([d for d in range(1, problem.max_distance + 1) if d <= bits])
+    every = distances(Design("rr", n, **plain), problem.max_distance)
+    shifts = _some(every) if problem.dimensions == 2 else [(d,) for d in _some(every)]
+    places = sorted({d for shift in shifts for d in shift if 0 < d <= bits})
 
     def excess(place: float) -> float:
         flip = _dyadic(math.exp(place) / 2.0)
-        return float(max(likely_loss(bits, flip, delta, d) / d for d in searched)) - each
+        known = {d: likely_loss(bits, flip, delta, d) for d in places}
+        return float(max(sum(known.get(d, 0.0) for d in shift) / math.hypot(*shift) for shift in shifts)) - wanted
 
     progress("finding how often to flip")
     low, high = math.log(max(1e-9, 1e-3 / bits)), math.log(MOST_FLIPS)

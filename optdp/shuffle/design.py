@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from optdp.math.exact import geometric_ratio, precision, show, upper_fraction
 from optdp.math.noise_law import NoiseLaw
 from optdp.shuffle import profile
@@ -15,6 +17,7 @@ from optdp.shuffle.flips import flip_error, worst_losses
 from optdp.shuffle.profile import Losses
 from optdp.shuffle.released import Released, Shares
 
+BINS = 2000
 RR_TOLERANCE = 1e-3
 """How far the proved loss of flipped bits may lie above that of an actual data set."""
 
@@ -139,16 +142,19 @@ def largest_epsilon(found: Losses) -> float:
 
 
 def errors(design: Design) -> tuple[float, float]:
-    """Mean absolute and root mean square error of the released sum of one coordinate.
+    """Mean absolute and root mean square error of the released sum; in the plane of its Euclidean distance.
 
     For noise both are exact but for the rare clamping; roundings of coarse messages are taken at their worst, and the
-    mean absolute error is then that of a normal law.
+    mean absolute error is then that of a normal law, as it is for flipped bits in the plane.
     """
     if design.flip is not None:
-        return flip_error(design.n * design.k, design.flip)
+        mae, rms = flip_error(design.n * design.k, design.flip)
+        return (mae, rms) if design.dimensions == 1 else (rms * math.sqrt(math.pi / 2.0), rms * math.sqrt(2.0))
     assert design.shares is not None
     law = sum_law(design.shares)
     deviation = design.shares.deviation
+    if design.dimensions == 2:
+        return _mean_length(law), deviation * math.sqrt(2.0)
     if design.quantum == 1:
         return law.mean_absolute(), deviation
     rms = design.quantum * math.sqrt(deviation**2 + design.n / 4.0)
@@ -159,6 +165,15 @@ def sum_law(shares: Shares) -> NoiseLaw:
     """The law of all noise together, as far as it matters for its moments."""
     reach = 64 + math.ceil(8.0 * shares.deviation - 40.0 / _log(shares.q))
     return shares.law(shares.n, reach)
+
+
+def _mean_length(law: NoiseLaw) -> float:
+    """The mean length of a vector whose coordinates have this law, to five digits: in bins if it is wide."""
+    width = -(-(law.reach + 1) // BINS)
+    weights = np.add.reduceat(np.exp(law.log_p), np.arange(0, law.reach + 1, width))
+    weights[0] -= 0.5 * math.exp(law.log_p[0])  # zero belongs to both sides
+    places = np.arange(len(weights)) * width + 0.5 * (width - 1)
+    return float(4.0 * weights @ np.hypot(places[:, None], places[None, :]) @ weights)
 
 
 def _profile(released: Released, design: Design, delta: float, chosen: Sequence[Any]) -> Losses:

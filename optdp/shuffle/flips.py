@@ -22,22 +22,24 @@ alone is a lower bound. Never is `L` more than `d log (1-f)/f`, the loss of all 
 
     mean of G(z) / (1 - 1/z) = sum over integers j of Pr[S >= s + jn] e^(theta j n),
 
-and without the factor the same for `Pr[S = s + jn]`. At the saddle point nothing cancels but a digit, and 10 to 50 points suffice for every `N`, for all data sets at once.
-All is done in logarithms, so that no probability is too small. What is left out is bounded: `|G(z)/(1-1/z)|` only falls
-up to the negative axis, and `Pr[S >= s] <= G(rho)` for `rho >= 1` (Markov). Rounding: every exponent and phase is a
-sum of a few products; its error is taken as `8 u` times the sum of their sizes, and `64 u` for each term besides
-(`u = 2^-52`; numpy's functions are good to 4 u). It comes to about `1e-15 sqrt(N f)`, and goes to the safe side.
+and without the factor the same for `Pr[S = s + jn]`. At the saddle point nothing cancels but a digit, and 10 to 50
+points suffice for every `N`, for all data sets at once. All is done in logarithms, so that no probability is too small.
+What is left out is bounded: `|G(z)/(1-1/z)|` only falls up to the negative axis, and `Pr[S >= s] <= G(rho)` for
+`rho >= 1` (Markov). Rounding: every exponent and phase is a sum of a few products; its error is taken as `24 u` times
+the sum of their sizes, and `128 u` for each term besides (`u = 2^-52`, numpy's functions being good to `4 u`). It comes
+to some 1e-14 sqrt(N f) and goes to the safe side.
 
 *All data sets.* Fewer others never hide more (data processing): if from `m1` to `m2` of the others are ones, then every
 such sum is that of `m1` ones and `N-d-m2` zeros beside the pair, plus independent bits. Its loss bounds the block's.
-Blocks are halved, or cut into more parts, until their bounds are within the tolerance of the worst data set found.
+Blocks are cut into parts until their bounds are within the tolerance of the worst data set found. The loss grows with
+the distance, as tails of `S_m` grow with `m`; so a bound for a larger distance is one for a smaller.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -58,6 +60,8 @@ BUDGET = 30_000
 """How many blocks are bounded for one distance; after that the upper bound is what has been proved by then."""
 DIGITS = 36.0
 """What a sum over a circle leaves out is about `e^-36` of it."""
+MOST = 2000
+"""No sum has more points on either side; it then knows little, far below the mean, and says so."""
 CHUNK = 1 << 16
 """How many points are summed at a time."""
 U = 2.0**-52
@@ -114,6 +118,10 @@ def worst_losses(
     for distance in distances:
         progress(f"distance {distance:,}")
         found.append(_Pair(bits, flip, delta, distance).worst(tolerance))
+    least = math.inf
+    for i in sorted(range(len(found)), key=lambda i: -found[i].distance):
+        least = min(least, found[i].upper)
+        found[i] = replace(found[i], upper=max(least, found[i].lower))
     return found
 
 
@@ -236,7 +244,7 @@ class _Pair:
         size = first + zeros + self.d
         mean, spread = self.d + self.f * (zeros - first - self.d), np.sqrt(size * self.f * (1 - self.f))
         guess = mean + spread * (start if start is not None else min(self.first, 37.0))
-        place = self._climb(first, zeros, guess, spread)
+        place = self._climb(first, zeros, guess, mean, spread)
         upper, lower = np.full(first.size, self.cap), np.zeros(first.size)
         todo = np.arange(first.size)
         for _ in range(4):
@@ -261,8 +269,8 @@ class _Pair:
         k = ones.size
         return Sums(*(part[:k] for part in parts)), Sums(*(part[k:] for part in parts))
 
-    def _climb(self, ones: Floats, zeros: Floats, guess: Floats, spread: Floats) -> Floats:
-        """About the first place with `P >= Q` from which on `h` falls: a zero of what is almost a straight line, by secants."""
+    def _climb(self, ones: Floats, zeros: Floats, guess: Floats, centre: Floats, spread: Floats) -> Floats:
+        """About the first place with `P >= Q` from which on `h` falls: a zero of almost a line, by secants."""
         below, above = -ones, zeros + self.d
         place = np.clip(np.ceil(guess), below + 1, above)
         before, value_before = np.full(place.size, np.nan), np.full(place.size, np.nan)
@@ -279,14 +287,15 @@ class _Pair:
                 slope = np.where(slope > 0.2 * hazard, slope, hazard)
                 less, steep = ratio < 0, self.d * (1 - 2 * self.f) / spread[todo] ** 2
                 move = np.where(less, np.fmax(-value / slope, -ratio / steep), -value / slope)
-                move = np.clip(np.nan_to_num(move), -2 * spread[todo] - 1, 2 * spread[todo] + 1)
-            rising = (value < 0) | less
+                limit = (2 * spread[todo] + 1) * 1.3**step
+                move = np.clip(np.nan_to_num(move), -limit, limit)
+            rising = (value < 0) | less | (np.isnan(value) & (at < centre[todo]))
             below[todo] = np.where(rising, at, below[todo])
             above[todo] = np.where(rising, above[todo], at)
             before[todo], value_before[todo] = at, value
             low, high = below[todo], above[todo]
-            aim = np.ceil((low + high) / 2) if step % 4 == 3 and step > 8 else np.ceil(at + move)
-            place[todo] = np.clip(aim, low + 1, np.maximum(high - 1, low + 1))
+            aim = np.clip((low + high) / 2, at - limit, at + limit) if step % 4 == 3 and step > 8 else at + move
+            place[todo] = np.clip(np.ceil(aim), low + 1, np.maximum(high - 1, low + 1))
             todo = todo[high - low > 1]
             if not todo.size:
                 break
@@ -304,7 +313,7 @@ class _Pair:
             size = 16 * U * (2 + np.abs(p.mass) + np.abs(q.mass))
             ratio_high = p.mass + np.log1p(p.mass_error) - _down(q.mass, q.mass_error) + size
             ratio_low = _down(p.mass, p.mass_error) - q.mass - np.log1p(q.mass_error) - size
-        loss = np.fmax(np.fmax(high[k : 2 * k], high[2 * k :]), 0.0)
+        loss = np.maximum(np.maximum(high[k : 2 * k], high[2 * k :]), 0.0)  # what is not a number stays so
         under = (ratio_high[:k] <= loss) | (place <= bottom)
         over = (ratio_low[2 * k :] >= loss) | (place >= top)
         move = np.where(~over, 1.0, np.where(~under, -1.0, 0.0))
@@ -341,9 +350,9 @@ def flipped_sums(f: float, ones: Floats, zeros: Floats, place: Floats, order: in
     )
     points = np.maximum(points, 4.0)
     turn = np.arcsin(np.minimum(np.sqrt(digits / 2) / sigma, 1.0)) / math.pi
-    half = np.minimum(np.floor(points / 2), np.ceil(turn * points))
+    half = np.minimum(np.floor(points / 2), np.minimum(np.ceil(turn * points), MOST))
     parts = _exponent(f, ones, zeros, place, theta)
-    scale, scale_error = sum(parts), 8 * U * sum(np.abs(part) for part in parts)
+    scale, scale_error = sum(parts), 24 * U * sum(np.abs(part) for part in parts)
     alias = np.zeros(theta.size)
     with np.errstate(all="ignore"):
         for step, other in ((up, theta + up), (down, theta - down)):
@@ -352,7 +361,7 @@ def flipped_sums(f: float, ones: Floats, zeros: Floats, place: Floats, order: in
     alias = np.where(np.isfinite(alias), alias * points, np.inf)
     rows = max(1, CHUNK // int(half.max(initial=0) + 2))
     given = ones, zeros, place, theta, points, half
-    pieces = [_points(f, *(part[i : i + rows] for part in given), order) for i in range(0, theta.size, rows)]
+    pieces = [_points(f, order, *(part[i : i + rows] for part in given)) for i in range(0, theta.size, rows)]
     tail, tail_error, mass, mass_error = (np.concatenate(part) for part in zip(*pieces, strict=True))
     with np.errstate(all="ignore"):
         level = scale - np.log(points)
@@ -365,7 +374,7 @@ def flipped_sums(f: float, ones: Floats, zeros: Floats, place: Floats, order: in
 
 
 def _points(
-    f: float, ones: Floats, zeros: Floats, place: Floats, theta: Floats, points: Floats, half: Floats, order: int
+    f: float, order: int, ones: Floats, zeros: Floats, place: Floats, theta: Floats, points: Floats, half: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """The sums over the circle relative to the largest value of `G`, and bounds on their errors."""
     j = np.arange(half.max() + 2)
@@ -393,13 +402,13 @@ def _points(
         kernel = kernel**order
     used = j <= half[:, None]
     c, s = np.cos(phase), np.sin(phase)
-    rounding, absolute = 8 * U * size + 64 * U, np.abs(kernel)
+    rounding, absolute = (24 * size + 128 + j.size) * U, np.abs(kernel)
     tail = np.sum(weight * (c * kernel.real - s * kernel.imag), axis=1, where=used)
     mass = np.sum(weight * c, axis=1, where=used)
     beyond = np.where(2 * half + 1 < points, points - 2 * half - 1, 0.0)
     edge = np.arange(half.size), (half + 1).astype(np.int64)
     rest = beyond * np.exp(real[edge])
-    noise = weight * rounding + 64 * U
+    noise = weight * rounding + 128 * U
     mass_error = np.sum(noise, axis=1, where=used) + rest
     tail_error = np.sum(noise * absolute, axis=1, where=used) + rest * absolute[edge]
     return tail, tail_error, mass, mass_error

@@ -237,7 +237,7 @@ def _names(labels: Sequence[str] | None) -> tuple[str, ...] | None:
         return None
     if isinstance(labels, str) or not all(str(label).strip() for label in labels):
         raise ProblemError(f"labels must be a list of texts that are not empty. Found {shown(labels)}.")
-    names = tuple(label.strip() for label in labels)
+    names = tuple(str(label).strip() for label in labels)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ProblemError(f"Every label must be given once. Found {shown(twice)} twice.")

@@ -28,7 +28,7 @@ MECHANISMS = {
 }
 """The mechanisms, and what they do."""
 
-LARGEST_N, LARGEST_K, LARGEST_DISTANCE = 10**7, 10**6, 5000
+LARGEST_N, LARGEST_K, LARGEST_DISTANCE, LARGEST_LOSS = 10**7, 10**6, 5000, 400
 _MEANING = (
     "Metric privacy of the shuffled sum: data sets whose values differ by d in all, d up to max_distance, cannot be "
     "told apart better than e^(epsilon d), but for delta. It needs an honest shuffler and n people who add their "
@@ -96,7 +96,7 @@ class MetricShuffle:
         if c is not None:
             check_whole(c, "c", 0, 10**6)
         values = {
-            "mechanism": mechanism, "n": n, "k": k, "delta": _within(delta, "delta", "1e-15", "0.5"),
+            "mechanism": mechanism, "n": n, "k": k, "delta": _within(delta, "delta", "1e-12", "0.5"),
             "epsilon": _within(epsilon, "epsilon", "1e-4", "50"), "max_distance": max_distance, "shuffler": shuffler,
             "p": _within(p, "p", "1e-9", "0.999999"), "eps_geo": _within(eps_geo, "eps_geo", "1e-4", "100"),
             "beta": _within(beta, "beta", "1e-9", "1"), "c": c,
@@ -126,6 +126,11 @@ class MetricShuffle:
             raise ProblemError(f"{name} has no padding. Leave out c.")
         if self.quantum > 1 and (name not in ("geo", "sgdl", "hybrid") or self.dimensions > 1):
             raise ProblemError("quantum is for geo, sgdl and hybrid in one dimension. Leave it out.")
+        if self.epsilon is not None and self.epsilon * self.max_distance > LARGEST_LOSS:
+            raise ProblemError(
+                f"epsilon times max_distance must be at most {LARGEST_LOSS}, beyond which nothing is hidden. Found "
+                f"{show(self.epsilon)} and {self.max_distance}. Lower one of them."
+            )
         if self.beta is not None and self.n is not None and self.beta * self.n < 1:
             raise ProblemError(f"beta must be at least 1/n. Found {show(self.beta)} with n = {self.n}.")
 

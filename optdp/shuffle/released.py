@@ -131,27 +131,29 @@ class Released:
         exceed = np.exp(own.log_p[c + 1 :] + own.error)
         left = math.exp(float(own.log_tails[top]))  # of one side, beyond what is convolved
         t = min(1.0, 2.0 * math.exp(float(own.log_tails[c])))
-        one = _spread_by(exceed, c, self.shares.law(n - 1, reach + top), reach, left)
-        two: tuple[Floats, Floats] | None = None
+        slack = 2.0 * own.error + 16.0 * UNIT * (top + 64)
+        rest = self.shares.law(n - 1, reach + top)
+        surely, perhaps = _spread_by(exceed, c, rest, reach, left, slack)
+        surely, perhaps = n * surely, n * perhaps
+        self.lost += self.changed * t + 0.5 * n * n * t * t + 8.0 * UNIT  # the last for round-off below
         if n > 1:
-            fewer = self.shares.law(n - 2, reach + 2 * top)
-            inner = _spread_by(exceed, c, fewer, reach + top, left)
-            two = inner[0][: reach + 1], _spread_once_more(exceed, c, inner[1], reach, left)
-        high, low = np.exp(self.high), np.exp(self.low)
-        surely = n * one[0] * (1.0 - 1e-9) - (0.0 if two is None else 0.5 * n * (n - 1) * two[1])
-        high = np.maximum(high - np.maximum(surely, 0.0) * (1.0 - 1e-9), 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            self.high = np.where(self.high > DEEP, np.log(high), self.high)
-            self.low = np.where(self.low > DEEP, self.low + np.log1p(-np.minimum(n * one[1] / low, 1.0)), -np.inf)
-            self.lost += self.changed * t + 0.5 * n * n * t * t
-            if two is not None and n > self.changed:
-                rest = self.shares.law(n - 1, reach)
-                others = rest.log_p - rest.error
-                lower = others + np.log1p(-np.minimum((n - 1) * inner[1][: reach + 1] / np.exp(others), 1.0))
-                weight = math.log((n - self.changed) * t) if t else -math.inf
-                slack = 2.0 * own.error + 1e-12
-                self.apart = rest.log_p + rest.error + weight, np.where(others > DEEP, lower + weight - slack, -np.inf)
+            _, inner = _spread_by(exceed, c, self.shares.law(n - 2, reach + 2 * top), reach + top, left, slack)
+            surely = surely - 0.5 * n * (n - 1) * _spread_once_more(exceed, c, inner, reach, left)
+            if n > self.changed and t:
+                weight = math.log((n - self.changed) * t)
+                others = rest.log_p[: reach + 1]
+                low = _less(others - rest.error, (n - 1) * inner[: reach + 1]) + weight - slack
+                self.apart = others + rest.error + weight, low
                 self.lost += n * t * 2.0 * math.exp(float(rest.log_tails[self.window]))
+        self.high = np.where(self.high > DEEP, _less(self.high, np.maximum(surely, 0.0)), self.high)
+        self.low = _less(self.low, perhaps)
+
+
+def _less(log_p: Floats, taken: Floats) -> Floats:
+    """The logarithm of `p - taken`; minus infinity where nothing is left, or is too small to tell."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        left = log_p + np.log1p(-np.minimum(taken * np.exp(-log_p), 1.0))
+    return np.where(log_p > DEEP, left, -np.inf)
 
 
 def _shifted(high: Floats, low: Floats, window: int, distance: int, lost: float) -> Pair:
@@ -178,11 +180,11 @@ def _own(shares: Shares, c: int, level: float) -> tuple[NoiseLaw, int]:
     return law.cut(top), top
 
 
-def _spread_by(exceed: Floats, c: int, law: NoiseLaw, reach: int, left: float) -> tuple[Floats, Floats]:
-    """Lower and upper bounds on `sum over |j| > c of f_1(j) law(s-j)` for `s = 0..reach`."""
+def _spread_by(exceed: Floats, c: int, law: NoiseLaw, reach: int, left: float, slack: float) -> tuple[Floats, Floats]:
+    """Lower and upper bounds on `sum over |j| > c of f_1(j) law(s-j)` for `s = 0..reach`; `slack` is that of `f_1`."""
     values = np.exp(law.log_p)
     found, wrong = _convolved(exceed, c, values, reach)
-    slack = 2.0 * law.error + 1e-9
+    slack += 2.0 * law.error + 1e-9
     return np.maximum(found * (1.0 - slack) - wrong, 0.0), found * (1.0 + slack) + wrong + 2.0 * left * float(values[0])
 
 

@@ -80,10 +80,9 @@ def lower_mse(n: int, epsilon: float, delta: float) -> float:
     def value(k: int) -> float:
         return _mean_error(k, q) * n
 
-    k = 2
-    while value(2 * k) > value(k):  # the bound rises with k to its best, and falls from there, but for small steps
-        k *= 2
-    low, high = max(2, k // 2), 2 * k
+    most = math.ceil(math.log2(4.0 * n ** (1 / 3) + 4.0))
+    k = max((2**power for power in range(1, most + 1)), key=value)
+    low, high = max(2, k // 2), 2 * k  # every k is a bound, so that a search need not find the best
     while high - low > 12:
         third = (high - low) // 3
         low, high = (low + third, high) if value(low + third) < value(high - third) else (low, high - third)

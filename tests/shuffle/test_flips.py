@@ -120,7 +120,7 @@ def test_probabilities_against_balls(ones: int, zeros: int, flip: Fraction) -> N
                 (found.mass[i], found.mass_error[i], masses[s]),
             ):
                 assert abs((arb(value) - truth.log()).exp() - 1) <= error + 1e-16 * abs(value)
-            assert found.tail_error[i] <= 1e-11 + 2e-13 * abs(found.tail[i])
+            assert found.tail_error[i] <= 2e-11 + 5e-13 * abs(found.tail[i])
             assert found.mass_error[i] <= 1e-6
 
 
@@ -158,7 +158,7 @@ def test_the_loss_grows_with_the_distance() -> None:
     found = worst_losses(10**5, Fraction(1, 200), 1e-6, [1, 2, 3, 5, 10, 20, 50, 200, 1000, 10**4, 10**5])
     for one, next_one in pairwise(found):
         assert one.lower < next_one.lower
-        assert one.upper < next_one.upper
+        assert one.upper <= next_one.upper
     assert all(one.upper <= one.lower * 1.001 for one in found)
     assert found[-1].upper > 1e5
 
