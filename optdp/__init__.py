@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         SolverError as SolverError,
     )
     from optdp.math.sgdl import SGDL as SGDL
+    from optdp.math.source import Source as Source
     from optdp.noise.certify import Certificate as Certificate
     from optdp.noise.certify import certify as certify
     from optdp.noise.learn import iterative_bayesian_update as iterative_bayesian_update
@@ -60,6 +61,11 @@ if TYPE_CHECKING:
     from optdp.problem import load as load
     from optdp.reports import caution as caution
     from optdp.reports import errors_by_total as errors_by_total
+    from optdp.shuffle.comparison import compare_with_central as compare_with_central
+    from optdp.shuffle.histogram import ShuffleHistogram as ShuffleHistogram
+    from optdp.shuffle.metric import MetricShuffle as MetricShuffle
+    from optdp.shuffle.metric_solve import compare_mechanisms as compare_mechanisms
+    from optdp.shuffle.summation import RealSum as RealSum
     from optdp.solution import Solution as Solution
     from optdp.solution import solve as solve
     from optdp.solvers.compare import compare as compare
@@ -81,20 +87,26 @@ _HOMES = {
     "Certificate": "noise.certify",
     "CertificateError": "errors",
     "InfeasibleError": "errors",
+    "MetricShuffle": "shuffle.metric",
     "MultiLTE": "noise.multi",
     "NoiseMatrix": "noise.matrix",
     "OptdpError": "errors",
     "Population": "noise.population",
     "ProblemError": "errors",
     "PlanSolution": "plan",
+    "RealSum": "shuffle.summation",
     "SGDL": "math.sgdl",
     "SharedNoise": "noise.shared_noise",
+    "ShuffleHistogram": "shuffle.histogram",
     "SingleLTE": "noise.single",
     "Solution": "solution",
     "SolverError": "errors",
+    "Source": "math.source",
     "caution": "reports",
     "certify": "noise.certify",
     "compare": "solvers.compare",
+    "compare_mechanisms": "shuffle.metric_solve",
+    "compare_with_central": "shuffle.comparison",
     "epsilon_under": "worlds",
     "errors_by_input": "noise.measure",
     "errors_by_total": "reports",
