@@ -112,7 +112,7 @@ def labels(cells: Sequence[str], name: str, known: Sequence[str]) -> NDArray[np.
     places = {label: i for i, label in enumerate(known)}
     if len(places) < len(known):
         raise ProblemError(f"The labels of {_plain(name)} must differ. Found one of them twice. Remove it.")
-    found = np.fromiter((places.get(cell, -1) for cell in cells), np.int64, len(cells))
+    found = np.fromiter((places.get(cell.strip(), -1) for cell in cells), np.int64, len(cells))
     _check(cells, found >= 0, name, f"one of {_few(known)}")
     return found
 

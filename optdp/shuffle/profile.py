@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtrc, gammaln
 
 from optdp.math.divergence import Floats, Pair
 from optdp.math.roots import edge
@@ -76,7 +76,10 @@ def coarse(released: Released, delta: float, distances: Sequence[int], quantum: 
 
 def quanta(distance: int, quantum: int, delta: float) -> int:
     """By how many quanta values that move by `distance` in all may move their roundings, all but negligibly."""
-    return min(distance, int(binom.isf(delta * NEGLIGIBLE, distance, 1.0 / quantum)) + 1)
+    last = math.ceil(distance / quantum)
+    while last < distance and bdtrc(last, distance, 1.0 / quantum) > delta * NEGLIGIBLE:
+        last += 1
+    return min(distance, last)
 
 
 def _quarter(furthest: float) -> Iterator[tuple[int, int]]:
@@ -123,8 +126,11 @@ def _curve(pair: Pair) -> Callable[[Floats], Floats]:
 def _rounded(released: Released, delta: float, distance: int, quantum: int) -> Callable[[float], float]:
     """What a distance spends of delta when roundings move by a random number of quanta."""
     last = quanta(distance, quantum, delta)
-    chances = binom.pmf(np.arange(last + 1), distance, 1.0 / quantum) * (1.0 + 1e-9)
-    beyond = float(binom.sf(last, distance, 1.0 / quantum)) * (1.0 + 1e-9)
+    moved = np.arange(last + 1.0)
+    ways = gammaln(distance + 1.0) - gammaln(moved + 1.0) - gammaln(distance - moved + 1.0)
+    odds = -moved * math.log(quantum) + (distance - moved) * math.log1p(-1.0 / quantum)
+    chances = np.exp(ways + odds) * (1.0 + 1e-9)
+    beyond = float(bdtrc(last, distance, 1.0 / quantum)) * (1.0 + 1e-9)
     pairs = [released.pair(j) for j in range(1, last + 1)]
 
     def spent(loss: float) -> float:

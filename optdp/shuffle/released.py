@@ -28,7 +28,7 @@ from functools import cached_property
 
 import numpy as np
 from flint import arb
-from scipy.signal import fftconvolve
+from scipy.fft import irfft, next_fast_len, rfft
 
 from optdp.math.divergence import Floats, Pair
 from optdp.math.exact import ball, precision, upper_fraction
@@ -202,6 +202,7 @@ def _convolved(exceed: Floats, c: int, values: Floats, reach: int) -> tuple[Floa
     if len(exceed) * len(whole) <= DIRECT:
         side = np.convolve(whole[: len(whole) - top - c - 1], exceed, "valid")  # s = -reach..reach, from the left
         return side[reach:] + side[reach::-1], 1e-300
-    both = fftconvolve(whole, kernel, "valid")[reach:]
+    size = next_fast_len(len(whole) + len(kernel) - 1, real=True)
+    both = irfft(rfft(whole, size) * rfft(kernel, size), size)[2 * top + reach : len(whole)]
     wrong = 64.0 * UNIT * math.log2(len(whole)) * float(np.linalg.norm(whole) * np.linalg.norm(kernel))
     return np.maximum(both, 0.0), wrong
