@@ -1,6 +1,7 @@
-"""`SGDL(beta, q)` by floats, quickly and with full relative accuracy in the far tails: what searches look at.
+"""`SGDL(beta, q)` as an array of logarithms: by floats, which is quick, for searches; and by balls, for claims.
 
-The recurrence of `optdp.math.sgdl` for the ratio `r(x) = Pr[x+1] / Pr[x]`, written for `y = 1 - r`, is, downwards,
+Full relative accuracy in the far tails is what matters. The recurrence of `optdp.math.sgdl` for the ratio
+`r(x) = Pr[x+1] / Pr[x]`, written for `y = 1 - r`, is, downwards,
 
     y(x-1) = (k x + (x+1-beta) y(x)) / (x-1 + beta + k x + (x+1-beta) y(x)),      k = (1-q)^2 / q.
 
@@ -21,9 +22,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optdp.math.exact import precision
+from optdp.math.sgdl import SGDL
+
 Floats = NDArray[np.floating[Any]]
 
 UNIT = 2.0**-53
+PROVED, PROVED_BITS = 30_000, 96
+"""How far a law is enclosed in balls, of so many bits; further out the account of the recurrence is what there is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +77,19 @@ def noise_law(beta: Fraction, q: Fraction, reach: int) -> NoiseLaw:
     total = math.log(2.0 * float(np.sum(np.exp(log_p - peak))) - math.exp(-peak)) + peak
     error = 8.0 * UNIT * (reach + 8.0) ** 2 + 2.0 * math.exp(min(0.0, log_beyond - total))
     return NoiseLaw(log_p - total, log_beyond - total, error)
+
+
+def proved_law(beta: Fraction, q: Fraction, reach: int) -> NoiseLaw:
+    """The same by ball arithmetic: what claims are made from."""
+    if beta in (0, 1) or reach > PROVED:
+        return noise_law(beta, q, reach)
+    law = SGDL(beta, q)
+    with precision(PROVED_BITS):
+        balls = law.balls(0, reach)
+        log_p = np.array([float(value.log()) for value in balls])
+        largest = law.tail_ratio(reach)[1].upper()
+        log_beyond = float((balls[-1] * largest / (1 - largest)).log().upper())
+    return NoiseLaw(log_p, math.nextafter(log_beyond, math.inf), 4.0 * UNIT * float(np.max(np.abs(log_p)) + 1.0))
 
 
 def _log_ratios(beta: float, k: float, a: float, reach: int) -> list[float]:

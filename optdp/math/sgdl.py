@@ -50,8 +50,8 @@ class SGDL:
     def __init__(self, beta: Number, q: Number) -> None:
         object.__setattr__(self, "beta", to_fraction(beta, "beta"))
         object.__setattr__(self, "q", to_fraction(q, "q"))
-        if not Fraction(1, 10**9) <= self.beta <= 10**5:
-            raise ProblemError(f"beta must lie between 1e-9 and 1e5. Found {beta}. Choose how many share.")
+        if not Fraction(1, 10**9) <= self.beta <= 10**7:
+            raise ProblemError(f"beta must lie between 1e-9 and 1e7. Found {beta}. Choose how many share.")
         if not Fraction(1, 10**100) <= self.q <= 1 - Fraction(1, 10**9):
             raise ProblemError(f"q must lie between 1e-100 and 1 - 1e-9. Found {q}. Write e^-epsilon.")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -42,6 +42,10 @@ class Design:
         people = 1 if mechanism == "geo-central" else n
         shares = Shares(people, beta, geometric_ratio(eps_geo))
         return cls(mechanism, n, eps_geo=eps_geo, shares=shares, c=c, **more)
+
+    def proved(self) -> Design:
+        """The same, with its laws enclosed in balls."""
+        return self if self.shares is None else replace(self, shares=replace(self.shares, proved=True))
 
     @property
     def trusted(self) -> bool:
@@ -111,7 +115,7 @@ def local_losses(design: Design, delta: float, furthest: int) -> Losses:
         return [(place[0], math.inf) for place in _pure(design, chosen)]
     if design.mechanism == "geo-local":
         return _pure(design, chosen)
-    one = Shares(1, design.shares.beta, design.shares.q)
+    one = replace(design.shares, n=1)
     reach = profile.quanta(furthest, design.quantum, delta) if design.quantum > 1 else furthest
     return _profile(Released(one, None, reach, delta), design, delta, chosen)
 

@@ -132,7 +132,8 @@ def solve_metric(problem: MetricShuffle, progress: Progress = lambda _: None) ->
     design = calibrate(problem, progress)
     progress("certifying every distance")
     delta, furthest = float(problem.delta) * (1.0 - 2.0**-52), problem.max_distance
-    honest = losses(design, delta, furthest)
+    certified = design.proved()
+    honest = losses(certified, delta, furthest)
     if problem.epsilon is not None and largest_epsilon(honest) > float(problem.epsilon) * (1.0 + 2.0**-50):
         worst = max(honest, key=lambda place: place[1] / place[0])
         raise CertificateError(
@@ -140,7 +141,7 @@ def solve_metric(problem: MetricShuffle, progress: Progress = lambda _: None) ->
             f"{worst[1] / worst[0]:.6g} at distance {worst[0]:g}. Add noise, lengthen the padding, or leave the noise "
             "out to have it found."
         )
-    seen = local_losses(design, delta, furthest) if problem.shuffler == "compromised" else honest
+    seen = local_losses(certified, delta, furthest) if problem.shuffler == "compromised" else honest
     alone, alone_delta = local_epsilon(design, delta, furthest)
     mae, rmse = errors(design)
     people = design.n if problem.query == "average" else 1

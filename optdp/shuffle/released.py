@@ -32,7 +32,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 
 from optdp.math.divergence import Floats, Pair
 from optdp.math.exact import ball, precision, upper_fraction
-from optdp.math.noise_law import UNIT, NoiseLaw, noise_law
+from optdp.math.noise_law import UNIT, NoiseLaw, noise_law, proved_law
 from optdp.math.sgdl import SGDL
 
 DEEP = -600.0
@@ -50,6 +50,8 @@ class Shares:
     n: int
     beta: Fraction
     q: Fraction
+    proved: bool = False
+    """Whether its laws are enclosed in balls, as a claim needs; a search does without."""
 
     @property
     def total(self) -> Fraction:
@@ -61,7 +63,7 @@ class Shares:
         return math.sqrt(2.0 * float(self.total) * float(self.q)) / float(1 - self.q)
 
     def law(self, people: int, reach: int) -> NoiseLaw:
-        return noise_law(people * self.beta, self.q, reach)
+        return (proved_law if self.proved else noise_law)(people * self.beta, self.q, reach)
 
     @cached_property
     def own(self) -> SGDL:
