@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: help demo test lint bench docs clean
 
 help:
-	@echo "make demo   solve and verify one problem of each kind, and sample"
+	@echo "make demo   solve and verify one problem of each kind, sample, and run a shuffled sum"
 	@echo "make test   run the tests"
 	@echo "make lint   check style and types"
 	@echo "make bench  run the benchmarks with every solver installed"
@@ -25,6 +25,9 @@ demo: .venv/.dev
 	$(BIN)/optdp solve problems/paper-a/two-offices.toml --out build/two-offices
 	$(BIN)/optdp verify build/two-offices
 	$(BIN)/optdp solve problems/paper-b/krr10.toml
+	$(BIN)/optdp solve problems/paper-d/geo-shuffle.toml
+	@$(BIN)/python -c 'print("x", *range(0, 1000, 10), sep="\n")' > build/values.csv
+	$(BIN)/optdp run problems/paper-d/geo-shuffle.toml --data build/values.csv --column x --out build/estimate.json
 
 test: .venv/.dev
 	$(BIN)/python -m pytest -n auto $(ARGS)

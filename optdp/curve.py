@@ -170,15 +170,19 @@ def _solved(problem: Problem, shown: str) -> float | None:
             answer = solve(problem)
             return answer.value if shown == "value" else answer.lower
         solution: Any = solve(problem)
-        return _figure(solution, "lower_bound" if shown == "lower" else shown)
     except OptdpError:
         return None
+    if shown == "lower":
+        bound = getattr(solution, "lower_bound", None)
+        return None if bound is None else float(bound)
+    return _figure(solution, shown)
 
 
 def _figure(solution: Any, name: str) -> float | None:
-    """A number of a solution, by its name."""
-    value = getattr(solution, name, None) if not name.startswith("_") else None
-    if callable(value) or not (value is None or isinstance(value, int | float | Fraction)):
+    """A number of a solution, or of a theorem beside it, by its name."""
+    known = getattr(solution, "theorem", {})
+    value = known[name] if name in known else getattr(solution, name, "")
+    if name.startswith("_") or not (value is None or isinstance(value, int | float | Fraction)):
         raise ProblemError(f"A curve shows a number of the solution. Found show = {shown(name)}.")
     return None if value is None or not math.isfinite(value) else float(value)
 

@@ -43,13 +43,18 @@ def calibrate(problem: MetricShuffle, progress: Progress = lambda _: None) -> De
     if problem.n is None:
         return _least_people(problem, progress)
     design = _DESIGNS[problem.mechanism](problem, problem.n, progress)
-    if problem.mae is not None and problem.epsilon is not None and query_error(problem, design) > problem.mae:
-        least = _least_people(problem.changed(n=None), progress).n
+    if problem.mae is None or query_error(problem, design) <= problem.mae:
+        return design
+    reached = f"{query_error(problem, design):.6g}"
+    if problem.known:
         raise ProblemError(
-            f"n is too small for a mean absolute error of {show(problem.mae)}. Found n = {problem.n:,}, which gives "
-            f"{query_error(problem, design):.6g}. The least n is {least:,}."
+            f"A mean absolute error of {show(problem.mae)} must be reached. Found {reached}. Add less noise."
         )
-    return design
+    least = _least_people(problem.changed(n=None), progress).n
+    raise ProblemError(
+        f"n is too small for a mean absolute error of {show(problem.mae)}. Found n = {problem.n:,}, which gives "
+        f"{reached}. The least n is {least:,}."
+    )
 
 
 def query_error(problem: MetricShuffle, design: Design) -> float:
@@ -58,9 +63,14 @@ def query_error(problem: MetricShuffle, design: Design) -> float:
 
 
 def _least_people(problem: MetricShuffle, progress: Progress) -> Design:
-    """The least `n` that reaches the wanted accuracy, by doubling and halving; the error falls as people join."""
+    """The least `n` that reaches the wanted accuracy, by doubling and halving.
+
+    The error of an average falls as people join. That of a sum mostly rises, to a limit: after some doublings in which
+    it did not fall none will help.
+    """
     assert problem.mae is not None
     goal, found = float(problem.mae), {}
+    rising = 0
 
     def reaches(n: int) -> bool:
         progress(f"trying {n:,} people")
@@ -69,8 +79,10 @@ def _least_people(problem: MetricShuffle, progress: Progress) -> Design:
 
     low, high = 0, 1
     while not reaches(high):
+        fell = low == 0 or query_error(problem, found[high]) < query_error(problem, found[low])
+        rising = 0 if fell else rising + 1
         low, high = high, 2 * high
-        if high > LARGEST_N:
+        if high > LARGEST_N or rising > 4:
             raise ProblemError(
                 f"mae must be in reach of {LARGEST_N:,} people. Found {show(problem.mae)}; {low:,} people have "
                 f"{query_error(problem, found[low]):.6g}. Ask for less, or query = average."
@@ -292,14 +304,17 @@ def _rr(problem: MetricShuffle, n: int, progress: Progress) -> Design:
 
     progress("finding how often to flip")
     low, high = math.log(max(1e-9, 1e-3 / bits)), math.log(MOST_FLIPS)
-    place = edge(excess, high, low, 1e-9) if excess(low) > 0.0 else low
+    place, certified = edge(excess, high, low, 1e-9) if excess(low) > 0.0 else low, _some(every)
     for _ in range(60):
         progress("certifying over all data sets")
         design = Design("rr", n, flip=_dyadic(math.exp(min(place, high)) / 2.0), **plain)
-        found = largest_epsilon(losses(design, _below(problem.delta), problem.max_distance))
-        if found <= wanted:
+        found = largest_epsilon(losses(design, _below(problem.delta), problem.max_distance, certified))
+        if found <= wanted and len(certified) == len(every):
             return design
-        place += max(2.0 * math.log(found / wanted), 1e-6)
+        if found <= wanted:
+            certified = every
+        else:
+            place += max(2.0 * math.log(found / wanted), 1e-6)
     raise InfeasibleError(f"No p was found that keeps epsilon = {wanted:g}. Raise epsilon or delta.")
 
 

@@ -95,6 +95,8 @@ class MetricShuffle:
         check_whole(dimensions, "dimensions", 1, 2)
         if c is not None:
             check_whole(c, "c", 0, 10**6)
+        if delta is None:
+            raise ProblemError("delta is missing. Give the probability with which the promise may fail, such as 1e-6.")
         values = {
             "mechanism": mechanism, "n": n, "k": k, "delta": _within(delta, "delta", "1e-12", "0.5"),
             "epsilon": _within(epsilon, "epsilon", "1e-4", "50"), "max_distance": max_distance, "shuffler": shuffler,
@@ -120,6 +122,10 @@ class MetricShuffle:
             )
         if name == "hybrid" and not self.known and self.local_epsilon is None:
             raise ProblemError("A hybrid needs local_epsilon: what one message may give away if the shuffler fails.")
+        if name == "hybrid" and (self.beta is None) != (self.eps_geo is None):
+            raise ProblemError(
+                "A hybrid's noise is beta and eps_geo together. Give both, or neither to have them found."
+            )
         if self.local_epsilon is not None and name != "hybrid":
             raise ProblemError(f"local_epsilon is wanted of a hybrid; for {name} it is what comes out. Leave it out.")
         if self.c is not None and name in ("rr", "geo-central", "geo-local"):

@@ -111,7 +111,10 @@ class MetricProtocol:
 
     def bits(self, messages: Whole) -> Packed:
         """One coordinate's messages as unary bits, eight to a byte, a row for each person."""
+        if self.design.trusted:
+            raise ProblemError(f"{self.design.mechanism} has no unary messages. It needs no shuffler.")
         length, rows = self._length, []
+        messages = self._checked(messages, (self.design.n,))
         for start in range(0, len(messages), CHUNK):
             ones = np.asarray(messages[start : start + CHUNK])[:, None]
             rows.append(np.packbits(np.arange(length) < ones, axis=1))
@@ -119,12 +122,14 @@ class MetricProtocol:
 
     def shuffle(self, messages: Any) -> Shuffled:
         """What the shuffler hands on: nothing but how many ones there are, from counts or from packed bits."""
-        given = np.asarray(messages)
-        if given.dtype == np.uint8:
+        given, design = np.asarray(messages), self.design
+        if given.dtype == np.uint8 and given.shape == (design.n, -(-self._length // 8)) and not design.trusted:
             ones: tuple[int, ...] = (int(np.sum(np.bitwise_count(given), dtype=np.int64)),)
         else:
-            ones = tuple(int(total) for total in np.atleast_1d(given.sum(axis=0)))
-        return Shuffled(ones, self.design.n * self._length)
+            people = 1 if design.mechanism == "geo-central" else design.n
+            counts = self._checked(given, (people,) if design.dimensions == 1 else (people, design.dimensions))
+            ones = tuple(int(total) for total in np.atleast_1d(counts.sum(axis=0)))
+        return Shuffled(ones, design.n * self._length)
 
     def analyze(self, released: Shuffled) -> MetricEstimate:
         """The debiased sum, exactly unbiased for flipped bits, and but for the rare clamping otherwise."""
@@ -141,6 +146,16 @@ class MetricProtocol:
     @property
     def _length(self) -> int:
         return self.design.bits // self.design.dimensions
+
+    def _checked(self, messages: Any, shape: tuple[int, ...]) -> Whole:
+        """Messages as they must be: so many ones of the length that all have."""
+        given, design = np.asarray(messages), self.design
+        if given.dtype.kind not in "iu" or given.shape != shape:
+            found = f"{given.dtype} of shape {given.shape}"
+            raise ProblemError(f"Messages must be whole numbers of shape {shape}, or packed bits. Found {found}.")
+        if not design.trusted and given.size and (given.min() < 0 or given.max() > self._length):
+            raise ProblemError(f"Messages must have from 0 to {self._length} ones. Found {given.min()}..{given.max()}.")
+        return given.astype(np.int64)
 
     def _messages(self, values: Whole, source: Source) -> Whole:
         design = self.design
@@ -161,8 +176,10 @@ class MetricProtocol:
         return messages
 
     def _within(self, rmse: float) -> float:
-        """How far off the sum is at most, 95 times in a hundred: by the noise's law, or for many bits by a normal."""
+        """How far off the sum is in 95 of 100 runs: by the noise's law; in the plane, or for bits, as if normal."""
         design = self.design
+        if design.dimensions == 2:
+            return rmse * math.sqrt(-math.log(0.05))
         if design.flip is not None or design.quantum > 1:
             return 1.96 * rmse
         assert design.shares is not None

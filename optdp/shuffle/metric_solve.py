@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from optdp.errors import CertificateError, OptdpError
+from optdp.errors import CertificateError, InfeasibleError, ProblemError
 from optdp.math.exact import show
 from optdp.shuffle import theorems
 from optdp.shuffle.calibrate import calibrate
@@ -79,13 +79,10 @@ class MetricSolution:
         """What was asked for."""
         return {"n": self.n, "epsilon": self.epsilon, "mae": self.mae}[self.problem.unknown]
 
-    def __getattr__(self, name: str) -> float | None:
-        """A theorem's figure by its name, so that curves can draw it."""
-        for theorem in self.__dict__.get("theorems", ()):
-            if theorem.name == name:
-                found: float | None = theorem.value
-                return found
-        raise AttributeError(name)
+    @property
+    def theorem(self) -> dict[str, float | None]:
+        """What D's theorems say, by their names: `theorem_4_1`, ..."""
+        return {theorem.name: theorem.value for theorem in self.theorems}
 
     def protocol(self) -> MetricProtocol:
         """To run it."""
@@ -143,6 +140,11 @@ def solve_metric(problem: MetricShuffle, progress: Progress = lambda _: None) ->
         )
     seen = local_losses(certified, delta, furthest) if problem.shuffler == "compromised" else honest
     alone, alone_delta = local_epsilon(design, delta, furthest)
+    if problem.local_epsilon is not None and alone > float(problem.local_epsilon) * (1.0 + 2.0**-50):
+        raise CertificateError(
+            f"local_epsilon = {show(problem.local_epsilon)} does not hold. Found {alone:.6g} for one message alone. "
+            "Take a larger beta or a smaller eps_geo, or leave both out to have them found."
+        )
     mae, rmse = errors(design)
     people = design.n if problem.query == "average" else 1
     clamped = 0.0 if design.shares is None or design.c is None else float(design.shares.exceeding(design.c))
@@ -155,7 +157,12 @@ def solve_metric(problem: MetricShuffle, progress: Progress = lambda _: None) ->
 
 
 def compare_mechanisms(problem: MetricShuffle, progress: Progress = lambda _: None) -> list[MetricSolution]:
-    """Every mechanism at the same epsilon, delta and distance; a hybrid if the problem says what it may give away."""
+    """Every mechanism at the same epsilon, delta and distance; a hybrid if the problem says what it may give away.
+
+    Mechanisms that the problem is not for (coarse messages are for three of them) are left out.
+    """
+    if problem.n is None or problem.epsilon is None:
+        raise ProblemError("Mechanisms are compared for n people at one epsilon. Give n and epsilon.")
     rows = []
     for name in MECHANISMS:
         if name == "hybrid" and problem.local_epsilon is None:
@@ -165,7 +172,7 @@ def compare_mechanisms(problem: MetricShuffle, progress: Progress = lambda _: No
         plain = {"p": None, "eps_geo": None, "beta": None, "c": None, "mae": None}
         try:
             rows.append(solve_metric(problem.changed(mechanism=name, local_epsilon=local, **plain)))
-        except OptdpError:
+        except (ProblemError, InfeasibleError):
             continue
     return rows
 

@@ -9,9 +9,14 @@ which needs no split of epsilon and delta between the coordinates at all.
 
 *Coarse messages* (D, appendix G). A value `x` is sent as `floor(x/Q) + Ber(x/Q - floor(x/Q))` quanta of `Q` before
 noise is added. If values move by `d` in all, coupled roundings move by `J` quanta with mean `d/Q`; among all ways to
-spread `d` over people `J ~ Bin(d, 1/Q)` is the largest in convex order, and divergences are jointly convex, so that
+spread `d` over people `J ~ Bin(d, 1/Q)` is the largest in convex order. A move is rare, and what does not move hides
+what does: by advanced joint convexity (Balle, Barthe and Gaboardi 2018), with `t = min(1, d/Q) >= Pr[J > 0]` and
+`e^M = 1 + (e^L - 1)/t`,
 
-    delta(L) <= E f(J)    for every convex f with f(j) >= (the divergence of a shift by j quanta).
+    delta(L) <= E f(J)    for every convex f with f(j) >= (the divergence at M of a shift by up to j quanta).
+
+(Given which people's roundings move, those of the others are as they would be if none moved, and theirs differ from
+what they would be by 0 or 1 each: the moved law is at most `J` quanta from that of no move as well.)
 """
 
 from __future__ import annotations
@@ -132,9 +137,11 @@ def _rounded(released: Released, delta: float, distance: int, quantum: int) -> C
     chances = np.exp(ways + odds) * (1.0 + 1e-9)
     beyond = float(bdtrc(last, distance, 1.0 / quantum)) * (1.0 + 1e-9)
     pairs = [released.pair(j) for j in range(1, last + 1)]
+    rarity = min(1.0, distance / quantum)
 
     def spent(loss: float) -> float:
-        each = np.array([0.0] + [pair.delta(loss) for pair in pairs])
+        inner = math.log1p(math.expm1(loss) / rarity) if loss < 500.0 else loss - math.log(rarity)
+        each = np.array([0.0] + [pair.delta(inner * (1.0 - 2.0**-50)) for pair in pairs])
         rising = np.maximum.accumulate(np.maximum(np.diff(each), 0.0))
         return float(np.dot(chances, np.append(0.0, np.cumsum(rising)))) + beyond * _far(rising, distance, last)
 

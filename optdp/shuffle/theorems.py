@@ -23,7 +23,7 @@ def theorem_4_1(n: int, eps_geo: float, delta: float) -> float | None:
         return None
     p, t = math.exp(-eps_geo), 2.0 * eps_geo / math.sqrt(n)
     log_power = n * (2.0 * math.log1p(-p) - math.log1p(-p * math.exp(t)) - math.log1p(-p * math.exp(-t)))
-    alpha = -(math.log(delta / 4.0) - log_power) / t
+    alpha = math.ceil(-(math.log(delta / 4.0) - log_power) / t)  # the law is on whole numbers
     low, high = math.floor(-alpha - 0.5), math.floor(-alpha + 0.5)
     law = noise_law(Fraction(n), _ratio(eps_geo), max(-low, abs(high)))
     return abs(float(law.log_p[abs(low)] - law.log_p[abs(high)]))

@@ -3,10 +3,11 @@
 The actual protocol, clamping and rounding and all, for a few people: the law of a message for every value, the law of
 the sum for every data set, every pair of data sets. The noise is summed from its definition, the difference of two
 negative binomials with `Pr[NB = j] = (1-q)^beta C(beta+j-1, j) q^j`, in extended precision (64 bits); all terms are
-positive, so that everything but the final differences is right to about 1e-17 times the number of terms.
+positive, so that everything but the final differences is right to about 1e-17 times the number of terms. What lies
+below 1e-40 is cut off: ask for a delta of zero only where nothing that is sent is as rare.
 
-The order of the sets of the hockey-stick divergence is that of the likelihood ratio (Neyman and Pearson): with points
-in falling order of `P/Q` and prefix sums `U_i` and `W_i` it is the largest of `U_i - e^L W_i`, so that the least loss is
+The sets of the hockey-stick divergence are those of the likelihood ratio (Neyman and Pearson): with points in falling
+order of `P/Q` and prefix sums `U_i` and `W_i` it is the largest of `U_i - e^L W_i`, so that the least loss is
 
     L = max(0, max over i with U_i > delta of log((U_i - delta) / W_i)).
 """
@@ -152,6 +153,4 @@ def euclidean(x: tuple[int, int], y: tuple[int, int]) -> float:
 def _matching(mine: tuple[Any, ...], other: tuple[Any, ...], apart: Callable[[Any, Any], float]) -> float:
     if not isinstance(mine[0], tuple):  # on a line the order is the best matching
         return float(sum(abs(x - y) for x, y in zip(mine, other, strict=True)))
-    return min(
-        round(sum(apart(x, y) for x, y in zip(mine, order, strict=True)), 9) for order in permutations(other)
-    )
+    return min(round(sum(apart(x, y) for x, y in zip(mine, order, strict=True)), 9) for order in permutations(other))

@@ -181,10 +181,10 @@ def test_the_curators_sum_follows_the_exact_law() -> None:
     design = noisy("geo-central", 6, "1", "0.4", None, 7)
     protocol, source = MetricProtocol(design), Source(21)
     law = moved(sgdl_law(1.0, math.exp(-0.4)), sum(VALUES))
-    drawn = [protocol.randomize(VALUES, source)[0] for _ in range(4000)]
+    drawn = [protocol.randomize(VALUES, source)[0] for _ in range(2500)]
     assert p_value(drawn, law) > PASSES
     less = MetricProtocol(quieter(design))
-    assert p_value([less.randomize(VALUES, source)[0] for _ in range(4000)], law) < FAILS
+    assert p_value([less.randomize(VALUES, source)[0] for _ in range(2500)], law) < FAILS
 
 
 @pytest.mark.parametrize(
@@ -306,9 +306,7 @@ def test_two_dimensions(mechanism: str) -> None:
     protocol, source = solution.protocol(), Source(9)
     assert protocol.columns == 2
     values = np.random.default_rng(5).integers(0, 13, (n, 2))
-    sums = np.array(
-        [protocol.analyze(protocol.shuffle(protocol.randomize(values, source))).sums for _ in range(runs)]
-    )
+    sums = np.array([protocol.analyze(protocol.shuffle(protocol.randomize(values, source))).sums for _ in range(runs)])
     errors = sums - values.sum(axis=0)
     assert errors.shape == (runs, 2)
     assert (np.abs(errors.mean(axis=0)) < 4.0 * solution.rmse / math.sqrt(2.0 * runs)).all()

@@ -206,8 +206,8 @@ def test_the_least_n_is_the_least(mechanism: str) -> None:
     assert solution.mae <= 0.09
     enough = solve(given.changed(n=solution.n))
     assert enough.design == solution.design
-    below = range(1, solution.n) if mechanism in ("geo", "sgdl", "geo-central") else [solution.n - 1]
-    for n in below:
+    below = {"geo-central": range(1, solution.n), "geo": [1, 2, 5, solution.n // 2, solution.n - 2]}
+    for n in [*below.get(mechanism, []), solution.n - 1]:
         assert solve(given.changed(n=n, mae=None)).mae > 0.09
     with pytest.raises(ProblemError, match=f"The least n is {solution.n:,}"):
         solve(given.changed(n=solution.n - 1))
@@ -224,7 +224,7 @@ def test_accuracy_out_of_reach() -> None:
 def test_hybrids_lie_between_sgdl_and_geo() -> None:
     """The local epsilon is kept, nearly spent, and every bit of it buys accuracy."""
     geo, sgdl = (solve(problem(name, max_distance=1)) for name in ("geo", "sgdl"))
-    wanted = [geo.local_epsilon * 1.0001, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0]
+    wanted = [geo.local_epsilon * 1.0001, 1.5, 2.5, 3.5, 5.0]
     found = [solve(problem("hybrid", max_distance=1, local_epsilon=f"{local:.9g}")) for local in wanted]
     for local, solution in zip(wanted, found, strict=True):
         assert solution.local_epsilon <= local
@@ -233,7 +233,7 @@ def test_hybrids_lie_between_sgdl_and_geo() -> None:
     maes, betas = [solution.mae for solution in found], [solution.beta for solution in found]
     assert maes == sorted(maes, reverse=True)
     assert betas == sorted(betas, reverse=True)  # type: ignore[type-var]
-    for local, solution in list(zip(wanted, found, strict=True))[:-2]:
+    for local, solution in list(zip(wanted, found, strict=True))[:-1]:
         assert solution.local_epsilon > 0.99 * local
     assert found[0].mae == pytest.approx(geo.mae, rel=1e-3)
     assert found[-1].beta == pytest.approx(1.0 / 60)
@@ -257,7 +257,7 @@ def test_no_other_share_with_the_local_epsilon_is_more_accurate() -> None:
             law = one_noise(n * beta, q, int(20 * math.sqrt(2 * n * beta * q) / (1 - q)) + 60)
             return least_loss(np.append(law, 0.0), np.append(0.0, law), delta)
 
-        eps_geo = brentq(lambda e: loss(e) - wanted, 0.05, 3.0, xtol=1e-9)  # noqa: B023
+        eps_geo = brentq(lambda e: loss(e) - wanted, 0.05, 3.0, xtol=1e-9)
         law = one_noise(float(beta), math.exp(-eps_geo), 1)
         if math.log(law[1] / law[2]) <= 2.0:
             law = one_noise(n * float(beta), math.exp(-eps_geo), 400)
@@ -295,7 +295,8 @@ def test_sgdl_without_its_shuffler_is_theorem_72(n: int, eps: str) -> None:
     law = SGDL(f"1/{n}", f"{q:.17g}")
     assert solution.local_epsilon == pytest.approx(law.log_pmf(0) - law.log_pmf(1), rel=1e-9)
     assert solution.local_delta == 0.0
-    assert solution.theorem_7_2 == pytest.approx(series, rel=1e-9)
+    said = {theorem.name: theorem.value for theorem in solution.theorems}
+    assert said["theorem_7_2"] == pytest.approx(series, rel=1e-9)
     assert abs(solution.local_epsilon - math.log(n)) < math.log(1.0 / (1.0 - q)) + 1.0
     assert solution.epsilon <= solution.local_epsilon * (1.0 + 1e-12)
 
@@ -355,8 +356,9 @@ def test_the_baselines(shuffler: str) -> None:
 
 @pytest.mark.parametrize(
     ("mechanism", "noise"),
-    [("geo", {"eps_geo": "1.5"}), ("rr", {"p": "0.01"}), ("sgdl", {"eps_geo": "0.3"}), ("geo-local", {"eps_geo": "0.3"}),
-     ("geo-central", {"eps_geo": "0.26"}), ("hybrid", {"eps_geo": "1.5", "beta": "0.5"})],
+    [("geo", {"eps_geo": "1.5"}), ("rr", {"p": "0.01"}), ("sgdl", {"eps_geo": "0.3"}),
+     ("geo-local", {"eps_geo": "0.3"}), ("geo-central", {"eps_geo": "0.26"}),
+     ("hybrid", {"eps_geo": "1.5", "beta": "0.5"})],
 )  # fmt: skip
 def test_too_little_noise_for_the_claim(mechanism: str, noise: dict[str, str]) -> None:
     with pytest.raises(CertificateError, match=r"epsilon = 0\.25 does not hold up to distance 6"):
@@ -391,7 +393,7 @@ def test_accuracy_is_checked_when_the_noise_is_given() -> None:
 
 
 @pytest.mark.parametrize(("mechanism", "gain"), [("geo", 1.1), ("sgdl", 0.999)])
-@pytest.mark.parametrize("furthest", [1, 3, 6])
+@pytest.mark.parametrize("furthest", [1, 4])
 def test_the_joint_profile_beats_a_split_of_epsilon_and_delta(mechanism: str, gain: float, furthest: int) -> None:
     """Appendix D gives each coordinate eps/sqrt 2 and delta/2; less noise does."""
     joint = solve(problem(mechanism, dimensions=2, max_distance=furthest, delta="1e-4"))
@@ -503,7 +505,7 @@ def test_errors_of_flips() -> None:
 
 
 def test_every_mechanism_at_the_same_promise() -> None:
-    given = problem("hybrid", local_epsilon="2", max_distance=2)
+    given = problem("hybrid", n=20, local_epsilon="2", max_distance=2)
     rows = {row.problem.mechanism: row for row in compare_mechanisms(given)}
     assert list(rows) == ["rr", "geo", "sgdl", "hybrid", "geo-local", "geo-central"]
     for name, row in rows.items():

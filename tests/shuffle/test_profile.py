@@ -1,0 +1,157 @@
+"""Profiles: the joint divergence in the plane, coarse messages and their convex order, and what any profile must keep.
+
+Second derivations: products of two laws point by point; all ways to spread a distance over people, enumerated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optdp import MetricShuffle, solve
+from optdp.math.divergence import Pair
+from optdp.math.exact import geometric_ratio
+from optdp.shuffle import profile
+from optdp.shuffle.released import Released, Shares
+
+laws = st.lists(st.tuples(st.integers(1, 30), st.integers(0, 30)), min_size=1, max_size=6)
+
+
+def _pair(points: list[tuple[int, int]], lost: float) -> Pair:
+    with np.errstate(divide="ignore"):
+        u, w = (np.log(np.array(side, dtype=float) / 90) for side in zip(*points, strict=True))
+    return Pair(u, w, lost)
+
+
+@given(laws, laws, st.floats(0, 6), st.sampled_from([0.0, 0.001, 0.1]))
+def test_two_releases_at_once(
+    one: list[tuple[int, int]], other: list[tuple[int, int]], loss: float, lost: float
+) -> None:
+    """The joint divergence is that of the product, point by point; what either gives up is given up with all of it."""
+    found = profile._both(_pair(one, lost), _pair(other, lost / 2))(loss)
+    inside = sum(max(u * v - math.exp(loss) * w * z, 0.0) for (u, w), (v, z) in product(one, other)) / 90**2
+    mass, beside = sum(u for u, _ in one) / 90, sum(u for u, _ in other) / 90
+    given_up = lost * (beside + lost / 2) + mass * lost / 2
+    assert found == pytest.approx(inside + given_up, rel=1e-9, abs=1e-12)
+    assert found >= (inside + given_up) * (1 - 1e-12) - 1e-14
+
+
+def _partitions(total: int, most: int) -> Iterator[list[int]]:
+    if total == 0:
+        yield []
+    for first in range(min(total, most), 0, -1):
+        for rest in _partitions(total - first, first):
+            yield [first, *rest]
+
+
+def _quanta(parts: list[int], quantum: int) -> list[Fraction]:
+    """The law of how many quanta roundings move when people move by `parts`, by one uniform number for each."""
+    law = [Fraction(1)]
+    for part in parts:
+        low, rest = divmod(part, quantum)
+        longer = [Fraction(0)] * (len(law) + low + 1)
+        for j, chance in enumerate(law):
+            longer[j + low] += chance * Fraction(quantum - rest, quantum)
+            longer[j + low + 1] += chance * Fraction(rest, quantum)
+        law = longer
+    return law
+
+
+@pytest.mark.parametrize("quantum", [2, 3, 5])
+def test_the_binomial_is_the_largest_in_convex_order(quantum: int) -> None:
+    """For every way to spread a distance over people: equal means, and no stop-loss `E(J-j)_+` above the binomial's."""
+    for distance in range(1, 11):
+        binomial = [
+            math.comb(distance, j) * Fraction(1, quantum) ** j * Fraction(quantum - 1, quantum) ** (distance - j)
+            for j in range(distance + 1)
+        ]
+        for parts in _partitions(distance, distance):
+            law = _quanta(parts, quantum)
+            assert sum(j * chance for j, chance in enumerate(law)) == Fraction(distance, quantum)
+            for stop in range(distance):
+                mine, most = (
+                    sum((j - stop) * chance for j, chance in enumerate(each) if j > stop) for each in (law, binomial)
+                )
+                assert mine <= most
+
+
+@pytest.mark.parametrize(("distance", "quantum", "delta"), [(1, 2, 1e-6), (7, 3, 0.01), (40, 7, 1e-9), (300, 10, 1e-6)])
+def test_coarse_messages_spend_the_mean_of_a_convex_majorant(distance: int, quantum: int, delta: float) -> None:
+    """`E f(J)` with exact binomials, `f` the least convex rising function above the divergences, from zero on."""
+    shares = Shares(50, Fraction(1, 5), geometric_ratio(Fraction(1, 2)))
+    released = Released(shares, shares.padding(Fraction(delta) / 100), profile.quanta(distance, quantum, delta), delta)
+    spent = profile._rounded(released, delta, distance, quantum)
+    last = profile.quanta(distance, quantum, delta)
+    chances = [
+        float(math.comb(distance, j) * Fraction(1, quantum) ** j * Fraction(quantum - 1, quantum) ** (distance - j))
+        for j in range(distance + 1)
+    ]
+    assert sum(chances[last + 1 :]) <= 1e-7 * delta
+    for loss in (0.0, 0.3, 2.0):
+        values, slope = [0.0], 0.0
+        for j in range(1, last + 1):
+            slope = max(
+                slope,
+                released.pair(j).delta(loss) - released.pair(j - 1).delta(loss)
+                if j > 1
+                else released.pair(1).delta(loss),
+            )
+            values.append(values[-1] + slope)
+        least = sum(chance * value for chance, value in zip(chances, values, strict=False))
+        assert spent(loss) == pytest.approx(least, rel=1e-6, abs=2e-4 * delta)
+        assert spent(loss) >= least * (1 - 1e-12)
+
+
+def test_shifts_in_the_plane() -> None:
+    shifts = profile.shifts_within(5)
+    assert shifts[:4] == [(1, 0), (1, 1), (2, 0), (2, 1)]
+    assert {(4, 3), (5, 0)} <= set(shifts)
+    assert all(dx >= dy >= 0 and dx * dx + dy * dy <= 25 for dx, dy in shifts)
+    assert len(shifts) == sum(1 for dx in range(1, 6) for dy in range(dx + 1) if dx * dx + dy * dy <= 25)
+
+
+PROBLEMS = [
+    {"mechanism": "geo", "n": 50, "eps_geo": "0.5", "max_distance": 60},
+    {"mechanism": "geo", "n": 3, "eps_geo": "0.5", "c": 2, "max_distance": 9},
+    {"mechanism": "sgdl", "n": 10, "eps_geo": "1", "c": 25, "max_distance": 40},
+    {"mechanism": "hybrid", "n": 10, "beta": "0.3", "eps_geo": "1", "max_distance": 40},
+    {"mechanism": "rr", "n": 10, "p": "0.3", "max_distance": 60},
+    {"mechanism": "geo", "n": 20, "eps_geo": "0.5", "quantum": 3, "max_distance": 30},
+    {"mechanism": "geo", "n": 20, "eps_geo": "0.5", "dimensions": 2, "max_distance": 10},
+    {"mechanism": "geo", "n": 1, "eps_geo": "3", "c": 4, "dimensions": 2, "max_distance": 5},
+    {"mechanism": "sgdl", "n": 2, "eps_geo": "1", "c": 0, "dimensions": 2, "max_distance": 5},
+    {"mechanism": "rr", "n": 3, "p": "0.3", "dimensions": 2, "max_distance": 10},
+    {"mechanism": "geo-local", "n": 3, "eps_geo": "0.3", "dimensions": 2, "max_distance": 10},
+    {"mechanism": "geo-central", "n": 3, "eps_geo": "0.3", "dimensions": 2, "max_distance": 10},
+]
+
+
+@pytest.mark.parametrize("given", PROBLEMS, ids=lambda given: "-".join(str(value) for value in given.values()))
+def test_losses_rise_with_the_distance(given: dict[str, object]) -> None:
+    """Data sets that are further apart may move as little as nearer ones, so that no loss is below a nearer one's;
+    equal lengths have one loss; no figure is no number.
+    """
+    found = solve(MetricShuffle(k=5, delta="1e-4", **given)).profile
+    losses = [distance * epsilon for distance, epsilon in found]
+    assert not any(math.isnan(loss) for loss in losses)
+    assert all(after >= before * (1 - 1e-13) for before, after in pairwise(losses) if before < math.inf)
+    assert all(after == math.inf for before, after in pairwise(losses) if before == math.inf)
+    by_length: dict[float, set[float]] = {}
+    for (distance, _), loss in zip(found, losses, strict=True):
+        by_length.setdefault(distance, set()).add(loss)
+    assert all(len(each) == 1 for each in by_length.values())
+
+
+def test_geometric_noise_for_everybody_in_the_plane() -> None:
+    """One person moves by (4, 3), another by (2, 0): seven apart, and the loss is that of nine steps."""
+    noise = 0.3
+    found = dict(solve(MetricShuffle("geo-local", 2, 10, eps_geo="0.3", max_distance=7, dimensions=2)).profile)
+    assert 7 * found[7.0] >= 9 * noise * (1 - 1e-12)
+    assert 5 * found[5.0] >= 7 * noise * (1 - 1e-12)
