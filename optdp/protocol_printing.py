@@ -35,7 +35,7 @@ def show_metric(solution: MetricSolution) -> None:
     parameters = ", ".join(f"{name} = {_number(value)}" for name, value in solution.design.parameters().items())
     table.add_row("[bold]deploy[/]", f"[bold green]{parameters}[/]  (n = {solution.n:,}, values 0..{problem.k:,})")
     wanted = "" if problem.epsilon is None else f"  (wanted {float(problem.epsilon):g})"
-    who = "shuffler honest" if problem.shuffler == "honest" else "shuffler compromised"
+    who = "shuffler honest" if problem.shuffler == "honest" else "one message alone, shuffler compromised"
     table.add_row(
         "epsilon per unit", f"{_number(solution.epsilon)}{wanted}, up to distance {problem.max_distance}, {who}"
     )

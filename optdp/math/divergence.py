@@ -35,7 +35,7 @@ class Pair:
             ratio = self.log_u - self.log_w
             kept = ratio > loss
             parts = np.exp(self.log_u[kept]) * -np.expm1(loss - ratio[kept])
-        return (float(np.sum(parts)) + self.lost) * (1.0 + 2.0**-48)
+        return (float(np.sum(parts)) + self.lost) * (1.0 + 2.0**-40)
 
     def loss(self, delta: float) -> float:
         """The least `L >= 0` with `delta(L) <= delta`, rounded up; infinite if there is none."""

@@ -28,7 +28,7 @@ from optdp.math.sgdl import SGDL
 Floats = NDArray[np.floating[Any]]
 
 UNIT = 2.0**-53
-PROVED, PROVED_BITS = 30_000, 96
+PROVED, PROVED_BITS = 100_000, 96
 """How far a law is enclosed in balls, of so many bits; further out the account of the recurrence is what there is."""
 
 
@@ -67,7 +67,7 @@ def noise_law(beta: Fraction, q: Fraction, reach: int) -> NoiseLaw:
     a = -_log(q)
     if beta == 1:
         log_p = math.log(float((1 - q) / (1 + q))) - a * np.arange(reach + 1.0)
-        error = 4.0 * UNIT * (2.0 + a * reach)
+        error = 8.0 * UNIT * (2.0 + float(np.max(np.abs(log_p))))
         return NoiseLaw(log_p, float(log_p[-1]) - a - math.log(-math.expm1(-a)) + error, error)
     logs = _log_ratios(float(beta), float((1 - q) ** 2 / q), a, reach)
     log_p = np.concatenate(([0.0], np.cumsum(logs[:-1])))
@@ -75,7 +75,8 @@ def noise_law(beta: Fraction, q: Fraction, reach: int) -> NoiseLaw:
     log_beyond = float(log_p[-1]) + math.log(largest) - math.log1p(-largest)
     peak = float(np.max(log_p))
     total = math.log(2.0 * float(np.sum(np.exp(log_p - peak))) - math.exp(-peak)) + peak
-    error = 8.0 * UNIT * (reach + 8.0) ** 2 + 2.0 * math.exp(min(0.0, log_beyond - total))
+    outside = float(np.logaddexp(0.0, math.log(2.0) + log_beyond - total))  # what the total leaves out
+    error = 8.0 * UNIT * (reach + 8.0) * (reach + 8.0 + abs(float(log_p[-1]))) + outside
     return NoiseLaw(log_p - total, log_beyond - total, error)
 
 
@@ -118,4 +119,4 @@ def _guess(beta: float, a: float, x: int) -> float:
 
 def _log(q: Fraction) -> float:
     """`log q`, accurately also near one."""
-    return math.log1p(float(q - 1)) if q > Fraction(1, 2) else math.log(q.numerator) - math.log(q.denominator)
+    return math.log1p(float(q - 1)) if q > Fraction(1, 2) else math.log(q.numerator / q.denominator)

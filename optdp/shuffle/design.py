@@ -193,7 +193,11 @@ def _pure(design: Design, chosen: Sequence[Any]) -> Losses:
     assert design.eps_geo is not None
     each = float(design.eps_geo)
     if design.dimensions == 2:
-        return [(math.hypot(*shift), each * sum(shift)) for shift in chosen]
+        rising: dict[float, float] = {}
+        most = 0.0
+        for shift in chosen:  # nearer people may take more steps: (1, 1) is nearer than (2, 0)
+            most = rising[math.hypot(*shift)] = max(most, each * sum(shift))
+        return [(math.hypot(*shift), rising[math.hypot(*shift)]) for shift in chosen]
     return [(float(distance), each * distance) for distance in chosen]
 
 

@@ -29,10 +29,15 @@ MECHANISMS = {
 """The mechanisms, and what they do."""
 
 LARGEST_N, LARGEST_K, LARGEST_DISTANCE, LARGEST_LOSS = 10**7, 10**6, 5000, 400
-_MEANING = (
+_HONEST = (
     "Metric privacy of the shuffled sum: data sets whose values differ by d in all, d up to max_distance, cannot be "
     "told apart better than e^(epsilon d), but for delta. It needs an honest shuffler and n people who add their "
     "noise; local_epsilon is what one person's message alone gives away, per unit, if the shuffler fails."
+)
+_COMPROMISED = (
+    "Metric privacy of one person's message, seen by itself: values that differ by d, d up to max_distance, cannot be "
+    "told apart better than e^(epsilon d), but for delta. If several people's values differ, their losses add up. It "
+    "needs nobody but the person's own noise, of a message that is nothing but its number of ones."
 )
 
 
@@ -62,7 +67,6 @@ class MetricShuffle:
     quantum: int
     dimensions: int
     kind: ClassVar[str] = "metric-shuffle"
-    meaning: ClassVar[str] = _MEANING
 
     def __init__(
         self,
@@ -160,9 +164,9 @@ class MetricShuffle:
         return "epsilon" if self.known else "mae"
 
     @property
-    def quanta(self) -> int:
-        """The largest value, in quanta."""
-        return -(-self.k // self.quantum)
+    def meaning(self) -> str:
+        """What is claimed, and of whom."""
+        return _HONEST if self.shuffler == "honest" else _COMPROMISED
 
     def figures(self) -> dict[str, Any]:
         """What is given, as a file would say it."""

@@ -5,7 +5,8 @@ apart. The releases are independent, so the exact joint divergence of a shift `(
 
     sum over s of u_x(s) delta_y(L - log u_x(s)/w_x(s)),
 
-which needs no split of epsilon and delta between the coordinates at all.
+which needs no split of epsilon and delta between the coordinates at all. (A shift `(a, 0)` counts no truncation of the
+second coordinate. If values move there and cancel, people are at least `sqrt(a^2 + 4)` apart, and `(a, 1)` covers it.)
 
 *Coarse messages* (D, appendix G). A value `x` is sent as `floor(x/Q) + Ber(x/Q - floor(x/Q))` quanta of `Q` before
 noise is added. If values move by `d` in all, coupled roundings move by `J` quanta with mean `d/Q`; among all ways to
@@ -56,10 +57,11 @@ def plane(released: Released, delta: float, shifts: Sequence[tuple[int, int]]) -
         one, other = pairs[dx], pairs[dy]
         assert one is not None
         spent = _alone(one) if other is None else _both(one, other)
-        if spent(most) > delta:
+        if most < math.inf and not spent(most) <= delta:
             most = _least(spent, most, delta)
         found.append((math.hypot(dx, dy), most))
-    return found
+    last = dict(found)  # of equal lengths the last has the largest loss
+    return [(length, last[length]) for length, _ in found]
 
 
 def shifts_within(furthest: float) -> list[tuple[int, int]]:
@@ -73,7 +75,7 @@ def coarse(released: Released, delta: float, distances: Sequence[int], quantum: 
     most = 0.0
     for distance in distances:
         spent = _rounded(released, delta, distance, quantum)
-        if spent(most) > delta:
+        if most < math.inf and not spent(most) <= delta:
             most = _least(spent, most, delta)
         found.append((float(distance), most))
     return found

@@ -9,8 +9,10 @@ they sent: more than is released. Data sets at distance `d` differ in at most `m
   `g_v(s) = Pr[N_1 + .. + N_v = s, no |N_i| > c]` of those who did not: `v = n` of them, or `v = n - 1` with one
   exceeder (at most `n t`), or fewer (at most `n^2 t^2 / 2`, given up).
 
-So the truncation costs `m t` and little more, not the `n t` of D's Proposition 3; but `g`, not the untruncated law `f`,
-is what hides. Bonferroni's inequalities bracket it, with convolutions of positive terms that keep relative accuracy:
+(Sums that do not move at all, as when one goes up and another down, are told apart by `m t` at most, which is part of
+what every pair gives up.) So the truncation costs `m t` and little more, not the `n t` of D's Proposition 3; but `g`,
+not the untruncated law `f`, is what hides. Bonferroni's inequalities bracket it, with convolutions of positive terms
+that keep relative accuracy:
 
     f_v - r1 <= g_v <= f_v - r1 + r2,    r1(s) = v sum over |j| > c of f_1(j) f_{v-1}(s-j),    r2 likewise for two.
 

@@ -30,6 +30,7 @@ from optdp.solvers.compare import raw_epsilon
 from optdp.solvers.cvxpy import cvxpy_solvers, solve_cvxpy
 from tests.bench.amplification import amplification
 from tests.bench.plans import large, plans
+from tests.bench.shuffle import shuffle
 from tests.random_problems import problem as random_problem
 
 console = Console(width=150)
@@ -197,6 +198,7 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "plans": plans,
     "large": large,
     "amplification": amplification,
+    "shuffle": shuffle,
 }
 
 

@@ -84,7 +84,9 @@ def test_the_binomial_is_the_largest_in_convex_order(quantum: int) -> None:
 
 @pytest.mark.parametrize(("distance", "quantum", "delta"), [(1, 2, 1e-6), (7, 3, 0.01), (40, 7, 1e-9), (300, 10, 1e-6)])
 def test_coarse_messages_spend_the_mean_of_a_convex_majorant(distance: int, quantum: int, delta: float) -> None:
-    """`E f(J)` with exact binomials, `f` the least convex rising function above the divergences, from zero on."""
+    """`E f(J)` with exact binomials, `f` the least convex rising function above the divergences, from zero on, these
+    at the larger loss that advanced joint convexity allows where moves are rare.
+    """
     shares = Shares(50, Fraction(1, 5), geometric_ratio(Fraction(1, 2)))
     released = Released(shares, shares.padding(Fraction(delta) / 100), profile.quanta(distance, quantum, delta), delta)
     spent = profile._rounded(released, delta, distance, quantum)
@@ -95,18 +97,45 @@ def test_coarse_messages_spend_the_mean_of_a_convex_majorant(distance: int, quan
     ]
     assert sum(chances[last + 1 :]) <= 1e-7 * delta
     for loss in (0.0, 0.3, 2.0):
+        rare = math.log(1 + (math.exp(loss) - 1) / min(1.0, distance / quantum))
+        each = [0.0] + [released.pair(j).delta(rare) for j in range(1, last + 1)]
         values, slope = [0.0], 0.0
-        for j in range(1, last + 1):
-            slope = max(
-                slope,
-                released.pair(j).delta(loss) - released.pair(j - 1).delta(loss)
-                if j > 1
-                else released.pair(1).delta(loss),
-            )
+        for before, after in pairwise(each):
+            slope = max(slope, after - before)
             values.append(values[-1] + slope)
         least = sum(chance * value for chance, value in zip(chances, values, strict=False))
         assert spent(loss) == pytest.approx(least, rel=1e-6, abs=2e-4 * delta)
         assert spent(loss) >= least * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("quantum", [2, 3, 5])
+def test_what_does_not_move_hides_what_does(quantum: int) -> None:
+    """Two people's roundings, enumerated: given that some moved, both data sets' roundings can be matched with those
+    given that none did, no further apart than `J`; and the chance that some moved is at most `d/Q`.
+    """
+    for values, steps in product(product(range(quantum), repeat=2), product(range(quantum), repeat=2)):
+        if not 0 < sum(steps) < quantum:
+            continue
+        for side in (0, 1):  # the rounding of the nearer or of the further data set
+            chance = Fraction(0)
+            stays, moves = [], []
+            for x, step in zip(values, steps, strict=True):
+                rounded = [
+                    ((x + side * step + u) // quantum, (x + step + u) // quantum - (x + u) // quantum)
+                    for u in range(quantum)
+                ]
+                stays.append({place for place, move in rounded if not move})
+                moves.append({(place, move) for place, move in rounded if move})
+            for unmoved in product((True, False), repeat=2):
+                if all(unmoved):
+                    continue
+                share = Fraction(1)
+                for i, still in enumerate(unmoved):
+                    share *= 1 - Fraction(steps[i], quantum) if still else Fraction(steps[i], quantum)
+                    if not still:  # whoever moves is within one quantum of where staying would have left them
+                        assert all(abs(place - other) <= 1 <= move for place, move in moves[i] for other in stays[i])
+                chance += share
+            assert chance <= Fraction(sum(steps), quantum)
 
 
 def test_shifts_in_the_plane() -> None:
