@@ -69,7 +69,8 @@ def sweep(file: ProblemFile, progress: Callable[[str], None] = lambda _: None, p
     places = _places(plan, points)
     series = plan.series or [{"label": "value"}, {"label": "lower", "show": "lower"}]
     lines: dict[str, list[float | None]] = {}
-    unknown, interrupted = "", False
+    drawn: dict[str, None] = {}  # what the lines are of, in their order
+    interrupted = False
     try:
         for number, entry in enumerate(series):
             label, base, shown = _series(file.data, entry, number)
@@ -79,13 +80,13 @@ def sweep(file: ProblemFile, progress: Callable[[str], None] = lambda _: None, p
             for i, place in enumerate(places):
                 progress(f"{label}: {i + 1} of {len(places)}")
                 problem = from_spec(_moved(base, plan, place))
-                unknown = shown if shown not in SHOWN else getattr(problem, "unknown", "value")
+                drawn[shown if shown not in SHOWN else getattr(problem, "unknown", "value")] = None
                 lines[label][i] = _solved(problem, shown)
     except KeyboardInterrupt:
         interrupted = True
     return Curve(
-        file.title, plan.over, unknown, tuple(map(float, places)), {name: tuple(line) for name, line in lines.items()},
-        plan.scale == "log", plan.y_scale == "log", interrupted,
+        file.title, plan.over, ", ".join(drawn), tuple(map(float, places)),
+        {name: tuple(line) for name, line in lines.items()}, plan.scale == "log", plan.y_scale == "log", interrupted,
     )  # fmt: skip
 
 

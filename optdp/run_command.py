@@ -13,10 +13,11 @@ from rich.table import Table
 
 from optdp.arguments import AsJson, ProblemPath, check_writable
 from optdp.errors import ProblemError
-from optdp.printing import err, figure, out, print_json, progress
+from optdp.printing import bar, err, figure, out, print_json, progress
 
 RUNNABLE = ("metric-shuffle", "shuffle-histogram", "real-sum")
 """The kinds of problems that are solved by a protocol."""
+SHOWN_BINS = 40
 WARNING = "seeded draws can be repeated and are not private"
 
 
@@ -131,9 +132,24 @@ def _show(document: dict[str, Any], saved: Path) -> None:
     table.add_row("[bold]problem[/]", escape(f"{document['kind']}: {given}"))
     for part in ("estimate", "privacy"):
         for name, value in document[part].items():
-            table.add_row(escape(name.replace("_", " ")), escape(_cell(value)))
+            if name != "bins":
+                table.add_row(escape(name.replace("_", " ")), escape(_cell(value)))
     table.add_row("written", escape(str(saved)))
     out.print(table)
+    if bins := document["estimate"].get("bins"):
+        _show_bins(bins)
+
+
+def _show_bins(bins: list[dict[str, Any]]) -> None:
+    """A bar for every value of a histogram, the first of very many."""
+    most = max(max(held["count"] for held in bins), 1e-9)
+    table = Table("value", "count", "standard error", "", box=None, padding=(0, 2))
+    for held in bins[:SHOWN_BINS]:
+        drawn = f"[green]{bar(max(held['count'], 0.0) / most)}[/]"
+        table.add_row(escape(str(held["value"])), f"{held['count']:,.1f}", f"{held['standard_error']:,.1f}", drawn)
+    out.print(table)
+    if len(bins) > SHOWN_BINS:
+        out.print(f"[dim]and {len(bins) - SHOWN_BINS:,} more values, in the file[/]")
 
 
 def _cell(value: Any) -> str:

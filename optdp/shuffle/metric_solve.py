@@ -92,7 +92,7 @@ class MetricSolution:
         """What may be claimed of a run."""
         return {
             "epsilon": _finite(self.epsilon),
-            "delta": show(self.problem.delta),
+            "delta": float(self.problem.delta),
             "max_distance": self.problem.max_distance,
             "shuffler": self.problem.shuffler,
             "profile": [[_plain(distance), _finite(epsilon)] for distance, epsilon in self.profile],
@@ -148,6 +148,7 @@ def solve_metric(problem: MetricShuffle, progress: Progress = lambda _: None) ->
     mae, rmse = errors(design)
     people = design.n if problem.query == "average" else 1
     clamped = 0.0 if design.shares is None or design.c is None else float(design.shares.exceeding(design.c))
+    clamped = 1.0 - (1.0 - clamped) ** design.dimensions
     return MetricSolution(
         problem=problem, design=design, local_epsilon=alone, local_delta=alone_delta, mae=mae / people,
         profile=tuple((distance, loss / distance * (1.0 + 2.0**-52)) for distance, loss in seen),
@@ -171,7 +172,7 @@ def compare_mechanisms(problem: MetricShuffle, progress: Progress = lambda _: No
         local = problem.local_epsilon if name == "hybrid" else None
         plain = {"p": None, "eps_geo": None, "beta": None, "c": None, "mae": None}
         try:
-            rows.append(solve_metric(problem.changed(mechanism=name, local_epsilon=local, **plain)))
+            rows.append(solve_metric(problem.changed(mechanism=name, shuffler="honest", local_epsilon=local, **plain)))
         except (ProblemError, InfeasibleError):
             continue
     return rows
@@ -189,31 +190,39 @@ def _note(problem: MetricShuffle, design: Design, clamped: float) -> str:
 
 
 def _theorems(problem: MetricShuffle, design: Design) -> list[Theorem]:
-    """D's own figures for the deployed numbers."""
-    n, delta = design.n, float(problem.delta)
+    """D's own figures for the deployed numbers; in the plane as its appendix D composes them."""
+    n, apart = design.n, design.dimensions
+    delta, scale = float(problem.delta) / apart, math.sqrt(apart)
     if design.flip is not None:
         flips, p = "too large at small distances, too small at large ones", float(2 * design.flip)
         return [
-            Theorem("theorem_3_1", theorems.theorem_3_1(n * design.k, p, delta), flips),
-            Theorem("theorem_7_1", theorems.theorem_7_1(design.k, p, delta), flips),
+            Theorem("theorem_3_1", _times(theorems.theorem_3_1(n * design.k, p, delta), scale), flips),
+            Theorem("theorem_7_1", _times(theorems.theorem_7_1(design.k, p, delta), scale), flips),
         ]
     assert design.eps_geo is not None
     noise = float(design.eps_geo)
     if problem.mechanism == "geo":
         worth = "about twice too large at distance 1, too small at large ones; needs n > 4"
-        demanded = None if problem.epsilon is None else theorems.theorem_4_1_noise(n, float(problem.epsilon), delta)
+        wanted = None if problem.epsilon is None else float(problem.epsilon) / scale
+        demanded = None if wanted is None else theorems.theorem_4_1_noise(n, wanted, delta)
         return [
-            Theorem("theorem_4_1", theorems.theorem_4_1(n, noise, delta), worth),
+            Theorem("theorem_4_1", _times(theorems.theorem_4_1(n, noise, delta), scale), worth),
             Theorem("theorem_4_1_noise", demanded, "the eps_geo that it would have people use for this epsilon"),
         ]
     if problem.mechanism == "sgdl":
         padding = float(theorems.lemma_c_1(n, noise, delta))
         return [
-            Theorem("theorem_5_1", theorems.theorem_5_1(noise), "its padding is too short, and so is its proof"),
+            Theorem(
+                "theorem_5_1", theorems.theorem_5_1(noise) * scale, "its padding is too short, and so is its proof"
+            ),
             Theorem("lemma_c_1", padding, "a wrong mean: far too small below epsilon 0.7"),
-            Theorem("theorem_7_2", theorems.theorem_7_2(n, noise), "holds"),
+            Theorem("theorem_7_2", theorems.theorem_7_2(n, noise) * scale, "holds"),
         ]
     return []
+
+
+def _times(value: float | None, scale: float) -> float | None:
+    return None if value is None else value * scale
 
 
 def _plain(value: float) -> float | int:

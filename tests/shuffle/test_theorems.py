@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import math
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import nbinom
 
-from optdp import MetricShuffle, solve
+from optdp import SGDL, MetricShuffle, solve
 from optdp.shuffle import flips, theorems
 from optdp.shuffle.theorems import (
     lemma_c_1,
@@ -123,3 +124,24 @@ def test_nobody_else_asks_them() -> None:
                 asking.add(path.relative_to(OPTDP).as_posix())
     assert asking <= allowed
     assert "shuffle/metric_solve.py" in asking
+
+
+def test_theorem_5_1_fails_at_large_distances() -> None:
+    """With the smallest padding whose truncation is rarer than delta, everybody at 0 against one person at `d`.
+
+    By convolving the clamped laws: at `e^(epsilon d)` the divergence is far above delta.
+    """
+    n, k, epsilon, delta, c = 100, 200, 0.2, 1e-4, 39
+    noise = SGDL(Fraction(1, n), Fraction(math.exp(-epsilon))).pmf(np.arange(-2000, 2001))
+
+    def message(value: int) -> np.ndarray:
+        places = np.clip(np.arange(-2000, 2001) + value + c, 0, k + 2 * c)
+        return np.bincount(places, weights=noise, minlength=k + 2 * c + 1)
+
+    size = 1 << 15
+    others = np.fft.rfft(message(0), size) ** (n - 1)
+    laws = {d: np.fft.irfft(others * np.fft.rfft(message(d), size), size) for d in (0, 1, 20, 50)}
+    spent = {d: float(np.maximum(laws[0] - math.exp(epsilon * d) * laws[d], 0.0).sum()) for d in (1, 20, 50)}
+    assert spent[1] < delta
+    assert spent[20] > 5 * delta
+    assert spent[50] > 0.1
