@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 10_000
 SHOWN = ("value", "lower")
-"""What every kind of problem can show."""
+"""What kinds of problems with bounds can show; protocols show any of their figures."""
+PROTOCOLS = ("metric-shuffle", "shuffle-histogram", "real-sum")
 _POWER = re.compile(r"([a-z_0-9.]+)\^(?:(-?[0-9]{1,3})|\((-?[0-9]{1,3}(?:/[1-9][0-9]{0,2})?)\))")
 
 
@@ -67,7 +68,8 @@ def sweep(file: ProblemFile, progress: Callable[[str], None] = lambda _: None, p
     """Solve every point. Interrupted (Ctrl-C), it returns the points that are ready, None for the rest."""
     plan = _plan(file)
     places = _places(plan, points)
-    series = plan.series or [{"label": "value"}, {"label": "lower", "show": "lower"}]
+    both = [{"label": "value"}, {"label": "lower", "show": "lower"}]
+    series = plan.series or both[: 1 if file.data.get("kind") in PROTOCOLS else 2]
     lines: dict[str, list[float | None]] = {}
     drawn: dict[str, None] = {}  # what the lines are of, in their order
     interrupted = False
@@ -126,8 +128,8 @@ def _series(data: Mapping[str, Any], entry: Mapping[str, Any], number: int) -> t
     """The label of a series, its problem before anything moves, and what of its solution is drawn."""
     base = {key: value for key, value in data.items() if key not in ("sweep", "expect", "notes")}
     label, shown = entry.get("label", f"series {number + 1}"), entry.get("show", "value")
-    protocol = data.get("kind") in ("metric-shuffle", "shuffle-histogram", "real-sum")
-    if not isinstance(label, str) or not isinstance(shown, str) or not (shown in SHOWN or protocol):
+    names = SHOWN[:1] if data.get("kind") in PROTOCOLS else SHOWN
+    if not isinstance(label, str) or not isinstance(shown, str) or (shown not in names and names == SHOWN):
         raise ProblemError('A series has a label, which is text, and may have show = "value" or "lower".')
     return label, base | {key: value for key, value in entry.items() if key not in ("label", "show")}, shown
 
@@ -173,9 +175,8 @@ def _solved(problem: Problem, shown: str) -> float | None:
         solution: Any = solve(problem)
     except OptdpError:
         return None
-    if shown == "lower":
-        bound = getattr(solution, "lower_bound", None)
-        return None if bound is None else float(bound)
+    if shown == "lower" and problem.kind not in PROTOCOLS:
+        return None if solution.lower_bound is None else float(solution.lower_bound)
     return _figure(solution, shown)
 
 

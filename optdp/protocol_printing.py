@@ -51,9 +51,11 @@ def show_metric(solution: MetricSolution) -> None:
     _close(table, solution)
     if len(solution.profile) > 1:
         _draw_profile(solution.profile)
+    if solution.theorems:
+        out.print("[dim]the paper's theorems, for comparison and never the source of a claim:[/]")
     for theorem in solution.theorems:
         said = "nothing" if theorem.value is None else figure(theorem.value)
-        out.print(f"[dim]{theorem.name} says {said}: {theorem.worth}; not a claim[/]")
+        out.print(f"[dim]{theorem.name} says {said} ({theorem.worth})[/]")
     explain(problem.meaning)
 
 

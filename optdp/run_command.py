@@ -132,7 +132,7 @@ def _show(document: dict[str, Any], saved: Path) -> None:
     table.add_row("[bold]problem[/]", escape(f"{document['kind']}: {given}"))
     for part in ("estimate", "privacy"):
         for name, value in document[part].items():
-            if name != "bins":
+            if name != "bins" and (name, part) != ("meaning", "estimate"):
                 table.add_row(escape(name.replace("_", " ")), escape(_cell(value)))
     table.add_row("written", escape(str(saved)))
     out.print(table)
@@ -156,6 +156,8 @@ def _cell(value: Any) -> str:
     """A figure, or as much of several as fits into a line."""
     if isinstance(value, dict):
         value = [f"{name}: {_cell(entry)}" for name, entry in value.items()]
+    if isinstance(value, list | tuple) and value and isinstance(value[0], list):
+        value = [f"{_cell(entry[0])}: {_cell(entry[1])}" for entry in value]
     if isinstance(value, list | tuple):
         few = ", ".join(_cell(entry) for entry in value[:8])
         return few if len(value) <= 8 else f"{few}, ... ({len(value):,} values)"

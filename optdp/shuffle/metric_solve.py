@@ -202,7 +202,7 @@ def _theorems(problem: MetricShuffle, design: Design) -> list[Theorem]:
     assert design.eps_geo is not None
     noise = float(design.eps_geo)
     if problem.mechanism == "geo":
-        worth = "about twice too large at distance 1, too small at large ones; needs n > 4"
+        worth = "1.2 to 3 times too large at distance 1, too small at large ones; needs n > 4"
         wanted = None if problem.epsilon is None else float(problem.epsilon) / scale
         demanded = None if wanted is None else theorems.theorem_4_1_noise(n, wanted, delta)
         return [
