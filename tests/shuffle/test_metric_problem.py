@@ -136,9 +136,6 @@ def test_what_is_asked() -> None:
     assert MetricShuffle(**(GIVEN | {"epsilon": None}), eps_geo=1).unknown == "epsilon"
     assert MetricShuffle(**GIVEN, eps_geo=1).unknown == "epsilon"
     assert MetricShuffle(**(GIVEN | {"n": None}), mae=1).unknown == "n"
-    assert MetricShuffle(**GIVEN).quanta == 50
-    assert MetricShuffle(**GIVEN, quantum=7).quanta == 8
-    assert MetricShuffle(**GIVEN, quantum=50).quanta == 1
 
 
 def test_files(tmp_path: Path) -> None:
