@@ -104,7 +104,7 @@ def test_the_commands_of_the_issue(tmp_path: Path) -> None:
     """In processes of their own: solve, solve --json, run."""
     done = process("solve", GEO)
     assert done.code == 0, done.err
-    for words in ("eps_geo", "c = 13", "without the shuffler", "bits per user", "1,026", "not a claim"):
+    for words in ("eps_geo", "c = 13", "without the shuffler", "bits per user", "1,026", "never the source of a claim"):
         assert words in done.out
     done = process("solve", GEO, "--json")
     figures = json.loads(done.out)
