@@ -1,0 +1,1 @@
+"""Order-private shuffling (E): groups, orders, and the Mallows shuffle."""
