@@ -14,6 +14,7 @@ from rich.table import Table
 
 from optdp.arguments import ArtifactPath, AsJson, ProblemPath, check_writable, whole_number
 from optdp.errors import OptdpError, ProblemError
+from optdp.order_commands import is_order, show_verified_order, shuffle
 from optdp.printing import (
     bound_words,
     decimal,
@@ -78,9 +79,7 @@ def solve(
 
     given = load(problem)
     if not isinstance(given, SingleLTE | MultiLTE):
-        if save is not None:
-            raise ProblemError(f"kind = {given.kind!r} has no tables to write. Leave --out, or use --json.")
-        answer(given, as_json)
+        answer(given, as_json, save)
         return
     if save is not None:
         (check_target if isinstance(given, MultiLTE) else check_writable)(save)
@@ -100,6 +99,7 @@ def solve(
 
 app.command()(amplify)
 app.command()(run)
+app.command()(shuffle)
 app.command()(curve)
 
 
@@ -108,13 +108,19 @@ def verify(
     artifact: Annotated[Path, typer.Argument(help="An artifact, or the folder of a plan, that `solve --out` wrote.")],
     as_json: AsJson = False,
 ) -> None:
-    """Recompute every claim of an artifact or of a plan's folder from the files alone; exit 1 if one does not hold."""
+    """Recompute every claim of an artifact or of a plan's folder from the files alone; exit 1 if one does not hold.
+
+    Of an order the groups are made again from the files that it names.
+    """
     from optdp.artifact.verify import verify as check
     from optdp.math.exact import show
     from optdp.noise.certify import EXPLANATION
 
     if os.path.isdir(artifact):
         _verify_plan(artifact, as_json)
+        return
+    if is_order(artifact):
+        show_verified_order(artifact, as_json)
         return
     found = check(artifact)
     certificate, claim, problem = found.certificate, found.artifact.claim, found.problem

@@ -24,6 +24,7 @@ from optdp.math.exact import shown
 if TYPE_CHECKING:
     from optdp.amplification.count import KRRCount
     from optdp.amplification.problem import Amplification
+    from optdp.mallows.problem import OrderShuffle
     from optdp.noise.multi import MultiLTE
     from optdp.noise.single import SingleLTE
     from optdp.shuffle.histogram import ShuffleHistogram
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from optdp.shuffle.summation import RealSum
 
     Shuffle = MetricShuffle | ShuffleHistogram | RealSum
-    Problem = SingleLTE | MultiLTE | Amplification | KRRCount | Shuffle
+    Problem = SingleLTE | MultiLTE | Amplification | KRRCount | Shuffle | OrderShuffle
 
 
 class _File(Protocol):
@@ -78,6 +79,9 @@ KINDS: dict[str, Kind] = {
         "a shuffled histogram by randomized response, as accurate as epsilon allows",
     ),
     "real-sum": Kind("shuffle.files:RealSumFile", "the sum of numbers by one shuffled message from everybody"),
+    "order-shuffle": Kind(
+        "mallows.files:OrderShuffleFile", "a shuffle within groups that keeps trends: the order of least sensitivity"
+    ),
 }
 """Every kind of problem that optdp solves."""
 
@@ -117,8 +121,11 @@ def _beside(data: dict[str, Any], folder: Path) -> None:
     series = sweep.get("series") if isinstance(sweep, dict) else None
     for table in (data, *(series if isinstance(series, list) else ())):
         randomizer = table.get("randomizer") if isinstance(table, dict) else None
-        if isinstance(randomizer, dict) and isinstance(randomizer.get("csv"), str):
-            randomizer["csv"] = str(folder / randomizer["csv"])
+        groups = table.get("groups") if isinstance(table, dict) else None
+        for part, names in ((randomizer, ("csv",)), (groups, ("points", "graph", "data", "file"))):
+            if isinstance(part, dict):
+                named = {name: str(folder / part[name]) for name in names if isinstance(part.get(name), str)}
+                part.update(named)
 
 
 def from_spec(data: object) -> Problem:

@@ -11,6 +11,7 @@ from rich.table import Table
 from optdp.printing import bar, explain, figure, out, show_answer
 
 if TYPE_CHECKING:
+    from optdp.mallows.solve import OrderSolution
     from optdp.shuffle.histogram import HistogramSolution
     from optdp.shuffle.metric_solve import MetricSolution
     from optdp.shuffle.sum_solution import RealSumSolution
@@ -25,6 +26,7 @@ def show_any(solution: Any) -> None:
         "metric-shuffle": show_metric,
         "shuffle-histogram": show_histogram,
         "real-sum": show_real_sum,
+        "order-shuffle": show_order,
     }
     shows.get(solution.problem.kind, show_answer)(solution)
 
@@ -114,6 +116,25 @@ def show_real_sum(solution: RealSumSolution) -> None:
     explain(problem.meaning)
 
 
+def show_order(solution: OrderSolution) -> None:
+    """The order's sensitivity between what nobody can pass and E's bound, and the shuffle that it allows."""
+    table = _facts(solution)
+    groups = solution.problem.groups
+    table.add_row("groups", f"{len(groups):,}, the largest of {int(groups.sizes.max(initial=0)):,} records")
+    table.add_row("[bold]order[/]", f"[bold green]{solution.ordering}[/], width {solution.width:,}")
+    lines = {
+        "sensitivity, exact": solution.sensitivity,
+        "E's bound for it": solution.paper_sensitivity,
+        "no order is below": solution.lower_bound,
+    }
+    worst = max(1, *lines.values())
+    for name, value in lines.items():
+        table.add_row(name, f"{value:12,}  [{'green' if 'exact' in name else 'blue'}]{bar(value / worst)}[/]")
+    table.add_row("theta", f"{_number(solution.theta)}  (by E's bound {_number(solution.paper_theta)})")
+    _close(table, solution)
+    explain(solution.problem.meaning)
+
+
 def _facts(solution: Any) -> Table:
     table = Table(show_header=False, box=None, padding=(0, 2))
     given = ", ".join(f"{name} = {value}" for name, value in solution.problem.figures().items())
@@ -143,4 +164,4 @@ def _draw_profile(profile: Sequence[tuple[float, float]]) -> None:
 def _number(value: float | None) -> str:
     if value is None:
         return "none"
-    return figure(value) if math.isfinite(value) else "nothing is hidden"
+    return figure(value) if math.isfinite(value) else "infinite"

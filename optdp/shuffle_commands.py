@@ -91,13 +91,20 @@ def curve(
         raise typer.Exit(130)
 
 
-def answer(problem: Problem, as_json: bool) -> None:
-    """Solve a question about shuffling and show what came out."""
+def answer(problem: Problem, as_json: bool, save: Path | None = None) -> None:
+    """Solve a question about shuffling, write the order if there is one, and show what came out."""
     from optdp.protocol_printing import show_any
     from optdp.solution import solve
 
+    if save is not None:
+        if problem.kind != "order-shuffle":
+            raise ProblemError(f"kind = {problem.kind!r} has no tables to write. Leave --out, or use --json.")
+        check_writable(save)
+
     with progress(as_json) as say:
         solution: Any = solve(problem, progress=say)
+    if save is not None:
+        solution.save(save)
     if as_json:
         print_json(solution.summary())
     else:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from optdp.amplification.count import KRRCount
     from optdp.amplification.problem import Amplification
     from optdp.amplification.solve import AmplificationSolution
+    from optdp.mallows.problem import OrderShuffle
+    from optdp.mallows.solve import OrderSolution
     from optdp.plan import PlanSolution
     from optdp.problem import Problem
     from optdp.shuffle.histogram import HistogramSolution, ShuffleHistogram
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from optdp.shuffle.sum_solution import RealSumSolution
     from optdp.shuffle.summation import RealSum
 
-    ShuffleSolution = AmplificationSolution | MetricSolution | HistogramSolution | RealSumSolution
+    ShuffleSolution = AmplificationSolution | MetricSolution | HistogramSolution | RealSumSolution | OrderSolution
 
 MARGINS = (1e-9, 1e-6, 1e-3)
 """How much tighter than condition (3) the program's caps are, in turn, until the repaired table keeps the caps."""
@@ -52,6 +54,7 @@ _SHUFFLED = {
     "metric-shuffle": "shuffle.metric_solve:solve_metric",
     "shuffle-histogram": "shuffle.histogram:solve_histogram",
     "real-sum": "shuffle.sum_solution:solve_real_sum",
+    "order-shuffle": "mallows.solve:solve_order",
 }
 """Who solves the kinds about shuffling; imported when they are needed."""
 
@@ -147,6 +150,10 @@ def solve(problem: MetricShuffle, backend: str = ..., progress: Progress = ...) 
 
 @overload
 def solve(problem: ShuffleHistogram, backend: str = ..., progress: Progress = ...) -> HistogramSolution: ...
+
+
+@overload
+def solve(problem: OrderShuffle, backend: str = ..., progress: Progress = ...) -> OrderSolution: ...
 
 
 @overload

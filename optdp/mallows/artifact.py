@@ -1,0 +1,168 @@
+"""The file that a shuffler gets: the order, the shuffle's `q`, whose groups it was made for, and the claim.
+
+Format "optdp/order", version 1: `n`, `distance`, `order` (record numbers from 0, the first position first), `groups`
+(their SHA-256 digest, see `Groups.digest`), `problem` (as in its TOML file, files named from where this file lies),
+`claim` (`alpha`, `theta`, `sensitivity`, `width`, `lower_bound`; `q` as a pair of decimal strings), `provenance`,
+`sha256`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optdp.artifact.files import name_of, read_bytes, write_bytes
+from optdp.artifact.strict_json import canonical, parse
+from optdp.errors import ArtifactError, CertificateError, ProblemError
+from optdp.mallows.groups import Groups, Whole
+from optdp.mallows.mechanism import alpha_of
+from optdp.mallows.problem import DISTANCES
+from optdp.mallows.sensitivity import sensitivity, width
+from optdp.math.exact import show, shown, to_fraction
+
+if TYPE_CHECKING:
+    from optdp.mallows.solve import OrderSolution
+
+FORMAT = "optdp/order"
+_KEYS = {"format", "version", "n", "distance", "order", "groups", "problem", "claim", "provenance", "sha256"}
+_FILES = ("points", "graph", "data", "file")
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """An order as its file has it, its digest checked."""
+
+    n: int
+    distance: str
+    order: Whole
+    digest: str
+    problem: Mapping[str, Any]
+    claim: Mapping[str, Any]
+    sha256: str
+
+    @property
+    def q(self) -> Fraction:
+        return Fraction(int(self.claim["q"][0]), int(self.claim["q"][1]))
+
+
+@dataclass(frozen=True, eq=False)
+class VerifiedOrder:
+    """What was recomputed from the order and the groups."""
+
+    artifact: Order
+    groups: Groups
+    sensitivity: int
+    alpha: Fraction
+    seconds: float
+
+
+def write_order(solution: OrderSolution, path: Path) -> None:
+    """Write it, atomically."""
+    problem, q = solution.problem, solution.q
+    spec = dict(problem.spec)
+    folder = Path(os.path.realpath(path)).parent
+    if spec:
+        spec = {key: os.path.relpath(value, folder) if key in _FILES else value for key, value in spec.items()}
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "version": 1,
+        "n": solution.n,
+        "distance": problem.distance,
+        "order": solution.order.tolist(),
+        "groups": problem.groups.digest,
+        "problem": {"kind": problem.kind, "alpha": show(problem.alpha), "distance": problem.distance, "groups": spec},
+        "claim": {
+            "alpha": show(problem.alpha),
+            "theta": None if math.isinf(solution.theta) else repr(solution.theta),
+            "q": [str(q.numerator), str(q.denominator)],
+            "sensitivity": solution.sensitivity,
+            "width": solution.width,
+            "lower_bound": solution.lower_bound,
+            "meaning": problem.meaning,
+        },
+        "provenance": {"optdp": version("optdp"), "ordering": solution.ordering, "status": solution.status},
+    }
+    document["sha256"] = _digest(document)
+    write_bytes(path, (canonical(document) + "\n").encode())
+
+
+def read_order(path: str | Path) -> Order:
+    """An order, its form and digest checked; what it claims is checked by `verify_order`."""
+    document = parse(read_bytes(path))
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ArtifactError(f"An order's file has the format {FORMAT!r}. Found something else in {name_of(path)}.")
+    if document.get("version") != 1 or set(document) != _KEYS:
+        raise ArtifactError(f"{name_of(path)} must have version 1 and the keys {', '.join(sorted(_KEYS))}.")
+    if document["sha256"] != _digest({key: value for key, value in document.items() if key != "sha256"}):
+        raise ArtifactError(f"{name_of(path)} was changed: its sha256 does not fit. Do not use it; solve again.")
+    n, order = document["n"], document["order"]
+    if not isinstance(n, int) or isinstance(n, bool) or not isinstance(order, list) or len(order) != n or n < 1:
+        raise ArtifactError("An order must hold n records, n at least 1. Found another number of them.")
+    if not all(type(record) is int and 0 <= record < n for record in order) or len(set(order)) < n:
+        raise ArtifactError("An order must be a permutation of 0..n-1. Found a record twice, or one that is not there.")
+    _check_claim(document)
+    return Order(
+        n, document["distance"], np.array(order, dtype=np.int64), document["groups"], document["problem"],
+        document["claim"], document["sha256"],
+    )  # fmt: skip
+
+
+def verify_order(path: str | Path, groups: Groups | None = None) -> VerifiedOrder:
+    """Recompute the claim from the order and the groups: those given, or made again from the files they came from."""
+    begin = time.perf_counter()
+    found = read_order(path)
+    groups = _groups(found, Path(os.path.realpath(path)).parent) if groups is None else groups
+    if groups.n != found.n or groups.digest != found.digest:
+        raise ArtifactError(
+            f"The groups must be those that the order was made for, digest {found.digest[:12]}... Found "
+            f"{groups.digest[:12]}... for {groups.n:,} records. Solve again for these groups."
+        )
+    largest = sensitivity(groups, found.order, found.distance)
+    if largest != found.claim["sensitivity"] or width(groups, found.order) != found.claim["width"]:
+        raise CertificateError(
+            f"The order's sensitivity is claimed to be {shown(found.claim['sensitivity'])}. Found {largest}. "
+            "Do not use it."
+        )
+    wanted = to_fraction(found.claim["alpha"], "alpha")
+    if largest and found.q == 0:
+        raise CertificateError("The order is claimed to be private, but nothing is random (q = 0). Do not use it.")
+    alpha = alpha_of(found.q, largest)
+    if alpha > wanted:
+        raise CertificateError(f"alpha is claimed to be {show(wanted)}. Found {float(alpha):.12g}. Do not use it.")
+    return VerifiedOrder(found, groups, largest, alpha, time.perf_counter() - begin)
+
+
+def _groups(found: Order, folder: Path) -> Groups:
+    from optdp.mallows.files import GroupsModel
+
+    spec = found.problem.get("groups")
+    if not isinstance(spec, Mapping) or not spec:
+        raise ProblemError("The order's file does not say where its groups come from. Verify it with them, in Python.")
+    return GroupsModel.read(spec, folder).build()
+
+
+def _check_claim(document: Mapping[str, Any]) -> None:
+    claim, texts = document["claim"], (document["groups"], document["distance"])
+    plain = isinstance(claim, dict) and isinstance(document["problem"], dict)
+    if not plain or not all(isinstance(text, str) for text in texts) or document["distance"] not in DISTANCES:
+        raise ArtifactError("An order's file must name a distance, the digest of its groups, a problem and a claim.")
+    if not isinstance(claim.get("alpha"), str) or type(claim.get("sensitivity")) is not int:
+        raise ArtifactError("A claim must have alpha, a decimal string, and sensitivity, a whole number.")
+    q: Any = claim.get("q")
+    digits = isinstance(q, list) and len(q) == 2 and all(isinstance(part, str) and part.isdecimal() for part in q)
+    if not digits or max(map(len, q)) > 1000 or int(q[1]) == 0 or int(q[0]) > int(q[1]):
+        raise ArtifactError(f"q must be two decimal strings, a fraction from 0 to 1. Found {shown(q)}.")
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(canonical(dict(document)).encode()).hexdigest()

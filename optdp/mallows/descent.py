@@ -1,0 +1,147 @@
+"""Local search for an order of low sensitivity: a descent of all records at once, annealed (docs/papers.md, E).
+
+A group with `m` members at positions `g_1 < .. < g_m` has the sensitivity
+
+    S = 2 sum_j |g_j - median|  -  floor(m/2),
+
+which is the same number as the closed form of `optdp.mallows.sensitivity`: a gap with `i` members before it and `m - i`
+after it lies on `min(i, m - i)` of the ways to the median. It is convex in the positions, and its slope is +2 at members
+beyond the median and -2 at those before. What is to be made small is the largest `S`; in its place the descent follows
+the slope of the power mean `(sum S^p)^(1/p)`, with `p` growing as time goes by. Records move against the slope with some
+momentum, by steps that shrink, and are ranked anew: the ranks are the next order. Whatever happens on the way, the
+order with the least exact sensitivity that was met is kept.
+
+Only the slope needs the members sorted. Groups are held in tables of nearly equal size, so that a row is sorted in place;
+which record stands at a sorted position is known from the order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optdp.mallows.groups import Groups, Whole
+
+Reals = NDArray[np.float64]
+Progress = Callable[[str], None]
+
+POWERS = 20.0, 200.0
+"""`p` of the power mean, first and last."""
+STEPS = 0.6, 0.015
+"""How far a record moves at most, over the mean distance from the median in the worst group; first and last."""
+MOMENTUM = 0.9
+NEGLIGIBLE = 1e-6
+"""Groups of less weight are left out of the slope."""
+ROOM = 1.25
+"""The longest row of a table over the shortest."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Groups of similar size as rows: their members (padded with `n`), the slope's sign by rank, and `floor(m/2)`."""
+
+    members: NDArray[np.int32]
+    signs: NDArray[np.float32]
+    halves: Whole
+
+
+class Tables:
+    """All groups that can matter: not singletons, each set of members once."""
+
+    def __init__(self, groups: Groups) -> None:
+        self.n = groups.n
+        rows = distinct(groups)
+        self.sizes = sizes = groups.sizes[rows]
+        self.tables: list[Table] = []
+        begin = 0
+        while begin < len(rows):
+            longest = max(int(sizes[begin]) + 2, int(ROOM * sizes[begin]))
+            end = int(np.searchsorted(sizes, longest, side="right"))
+            self.tables.append(self._table(groups, rows[begin:end]))
+            begin = end
+
+    def _table(self, groups: Groups, rows: Whole) -> Table:
+        sizes = groups.sizes[rows][:, None]
+        rank = np.arange(int(sizes.max()))
+        inside = rank < sizes
+        at = np.where(inside, groups.starts[rows][:, None] + rank, 0)
+        members = np.where(inside, groups.members[at], groups.n).astype(np.int32)
+        signs = np.where(inside & (rank >= sizes - sizes // 2), 1, np.where(rank < sizes // 2, -1, 0))
+        return Table(members, signs.astype(np.float32), (sizes // 2)[:, 0])
+
+    def measure(self, position: Whole) -> tuple[Whole, list[NDArray[np.int32]]]:
+        """The sensitivity of every group, and the sorted positions of its members."""
+        extended = np.append(position, self.n).astype(np.int32)
+        found, places = [], []
+        for table in self.tables:
+            at = extended[table.members]
+            at.sort(axis=1)
+            sums = np.einsum("ij,ij->i", at, table.signs, dtype=np.float64)
+            found.append(2 * np.rint(sums).astype(np.int64) - table.halves)
+            places.append(at)
+        return (np.concatenate(found) if found else np.zeros(0, np.int64)), places
+
+    def slope(self, places: list[NDArray[np.int32]], weights: Reals) -> Reals:
+        """The slope of the weighted sum of sensitivities, by position, over two."""
+        total = np.zeros(self.n + 1)
+        begin = 0
+        for at, table in zip(places, self.tables, strict=True):
+            weight = weights[begin : begin + len(at)]
+            begin += len(at)
+            some = np.flatnonzero(weight > NEGLIGIBLE)
+            pull = table.signs[some] * weight[some, None].astype(np.float32)
+            total += np.bincount(at[some].ravel(), weights=pull.ravel(), minlength=self.n + 1)
+        return total[:-1]
+
+
+def distinct(groups: Groups) -> Whole:
+    """The groups with two members or more, by size, each set of members once."""
+    rows = np.flatnonzero(groups.sizes > 1)
+    rows = rows[np.argsort(groups.sizes[rows], kind="stable")]
+    marks = np.random.default_rng(0).integers(1, 2**62, size=(2, groups.n), dtype=np.uint64)
+    sums = np.zeros((3, len(groups)), dtype=np.uint64)
+    sums[0] = groups.sizes.astype(np.uint64)
+    for line, mark in zip(sums[1:], marks, strict=True):
+        totals = np.concatenate((np.zeros(1, np.uint64), np.cumsum(mark[groups.members], dtype=np.uint64)))
+        line[:] = totals[groups.starts[1:]] - totals[groups.starts[:-1]]
+    _, first = np.unique(sums[:, rows], axis=1, return_index=True)
+    return rows[np.sort(first)]
+
+
+@dataclass
+class Descent:
+    """A descent from `order`. `order` and `sensitivity` are the best so far at any moment, also after an interrupt."""
+
+    tables: Tables
+    order: Whole
+    sensitivity: int
+    rounds: int = 0
+
+    def run(self, seconds: float, progress: Progress = lambda _: None) -> None:
+        """Descend for so many seconds; the powers and the steps follow the share of the time that has gone by."""
+        n = self.tables.n
+        begin = time.perf_counter()
+        order, position, drift = self.order, np.empty(n, dtype=np.int64), np.zeros(n)
+        while (share := (time.perf_counter() - begin) / max(seconds, 1e-9)) < 1.0:
+            position[order] = np.arange(n)
+            found, places = self.tables.measure(position)
+            worst = int(found.max(initial=0))
+            if worst < self.sensitivity:
+                self.order, self.sensitivity = order, worst
+            if worst == 0 or n < 3:
+                return
+            if self.rounds % 50 == 0:
+                progress(f"descent, round {self.rounds}: {self.sensitivity}")
+            self.rounds += 1
+            power, step = (first * (last / first) ** share for first, last in (POWERS, STEPS))
+            slope = self.tables.slope(places, (found / worst) ** power)
+            slope /= max(float(np.abs(slope).mean()), 1e-300)
+            slope /= np.sqrt(1.0 + slope**2)  # no record runs away, however many groups pull at it
+            drift *= MOMENTUM
+            drift[order] += (1.0 - MOMENTUM) * slope
+            reach = self.sensitivity / (2.0 * self.tables.sizes[np.argmax(found)])
+            order = np.argsort(position - step * reach * drift, kind="stable")

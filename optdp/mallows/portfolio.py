@@ -1,0 +1,124 @@
+"""The best order that can be found in a time budget: every ordering, then descents from the best of them.
+
+The orders of the registry are measured, the few best of them are each improved for a short while, and the rest of the
+time goes to the one that came out lowest. Up to `SMALL` records the least sensitivity of all orders is found and proved
+instead (`optdp.mallows.milp`). The answer is thus never worse than any ordering of the registry that had its turn, E's
+own among them, which is always the first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from optdp.errors import ProblemError
+from optdp.mallows.descent import Descent, Tables
+from optdp.mallows.groups import Groups, Whole
+from optdp.mallows.milp import SMALL, least
+from optdp.mallows.orderings import applicable, together
+from optdp.mallows.sensitivity import sensitivity
+
+Progress = Callable[[str], None]
+STARTS = 3
+"""Orders from which a descent is tried."""
+TRIAL = 0.1
+"""The share of the budget for each trial."""
+SHORTEST = 1.0
+"""Seconds that the exact program has at least."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that was tried: what, the least sensitivity known after it, and when."""
+
+    name: str
+    sensitivity: int
+    seconds: float
+
+
+@dataclass
+class Found:
+    """The best order so far. `proved`: no order at all has a lower sensitivity."""
+
+    order: Whole
+    sensitivity: int
+    ordering: str
+    status: str = "complete"
+    proved: bool = False
+    seconds: float = 0.0
+    history: list[Step] = field(default_factory=list)
+
+
+def best_order(groups: Groups, budget_seconds: float = 60.0, progress: Progress = lambda _: None) -> Found:
+    """Search for about so many seconds, or until interrupted (Ctrl-C): then the best so far, status "interrupted"."""
+    if not 0.0 <= budget_seconds < float("inf"):
+        raise ProblemError(f"budget must be a number of seconds, not negative. Found {budget_seconds}.")
+    begin = time.perf_counter()
+    start = np.arange(groups.n, dtype=np.int64)
+    best = Found(start, sensitivity(groups, start), "as-is")
+    try:
+        _search(groups, begin + budget_seconds, best, progress)
+    except KeyboardInterrupt:
+        best.status = "interrupted"
+    best.seconds = time.perf_counter() - begin
+    return best
+
+
+def _search(groups: Groups, deadline: float, best: Found, progress: Progress) -> None:
+    begin = time.perf_counter()
+
+    def offer(name: str, order: Whole, value: int) -> None:
+        if value < best.sensitivity:
+            best.order, best.sensitivity, best.ordering = order, value, name
+        best.history.append(Step(name, value, time.perf_counter() - begin))
+
+    met: dict[str, tuple[int, Whole]] = {}
+    for name, find in applicable(groups).items():
+        if met and time.perf_counter() > deadline:
+            return
+        progress(name)
+        order = together(groups, find(groups))
+        met[name] = sensitivity(groups, order), order
+        offer(name, order, met[name][0])
+    if groups.n <= SMALL:
+        progress("all orders")
+        exact = least(groups, max(deadline - time.perf_counter(), SHORTEST), best.order)
+        offer("exact", exact.order, exact.sensitivity)
+        best.proved = exact.proved
+    if not best.proved:
+        _descents(groups, deadline, met, offer, progress)
+
+
+def _descents(
+    groups: Groups,
+    deadline: float,
+    met: dict[str, tuple[int, Whole]],
+    offer: Callable[[str, Whole, int], None],
+    progress: Progress,
+) -> None:
+    tables = Tables(groups)
+    starts: dict[int, str] = {}
+    for name, (value, _) in sorted(met.items(), key=lambda item: item[1][0]):
+        starts.setdefault(value, name)  # an order and its reverse are one start
+    left = deadline - time.perf_counter()
+    trials = list(starts.values())[:STARTS]
+    tried: dict[str, Descent] = {}
+
+    def descend(name: str, descent: Descent, seconds: float) -> None:
+        try:
+            descent.run(seconds, progress)
+        finally:  # also what was found before an interrupt
+            order = together(groups, descent.order)
+            offer(f"{name}+descent", order, sensitivity(groups, order))
+
+    for name in trials if len(trials) > 1 else []:
+        if time.perf_counter() < deadline:
+            tried[name] = Descent(tables, met[name][1], met[name][0])
+            descend(name, tried[name], TRIAL * left)
+    if left > 0 and trials:
+        name = min(tried, key=lambda one: tried[one].sensitivity) if tried else trials[0]
+        descent = tried.get(name) or Descent(tables, met[name][1], met[name][0])
+        descend(name, descent, deadline - time.perf_counter())

@@ -1,0 +1,129 @@
+"""From groups to an order and its shuffle: search, recompute the exact sensitivity, set theta."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optdp.mallows.bounds import lower_bound
+from optdp.mallows.groups import Whole
+from optdp.mallows.mechanism import alpha_of, check_order, ratio, shuffled
+from optdp.mallows.orderings import ordered
+from optdp.mallows.portfolio import best_order
+from optdp.mallows.problem import OrderShuffle
+from optdp.mallows.sensitivity import paper_sensitivity, sensitivity, width
+from optdp.math.exact import show
+from optdp.math.source import Source
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OrderSolution:
+    """The order, and the shuffle around it: `alpha` is what the deployed `q` promises, recomputed from the order."""
+
+    problem: OrderShuffle
+    order: Whole
+    ordering: str
+    sensitivity: int
+    width: int
+    paper_sensitivity: int
+    lower_bound: int
+    q: Fraction
+    status: str
+    note: str
+    seconds: float
+
+    @property
+    def n(self) -> int:
+        return self.problem.groups.n
+
+    @property
+    def theta(self) -> float:
+        """The dispersion, `-log q`; infinite where nobody is grouped with anybody."""
+        return -math.log(self.q) if self.q else math.inf
+
+    @property
+    def paper_theta(self) -> float:
+        """What E's bound of the sensitivity would allow."""
+        return float(self.problem.alpha) / self.paper_sensitivity if self.paper_sensitivity else math.inf
+
+    @property
+    def alpha(self) -> Fraction:
+        return alpha_of(self.q, self.sensitivity)
+
+    @property
+    def gap(self) -> float:
+        """How far the sensitivity may be from the least possible, as a part of it."""
+        return (self.sensitivity - self.lower_bound) / self.sensitivity if self.sensitivity else 0.0
+
+    @property
+    def value(self) -> float:
+        return float(self.sensitivity)
+
+    def shuffle(self, values: Any, source: Source | None = None) -> Any:
+        """The values as they are released, drawn with secure bits unless a source with a seed is given."""
+        return shuffled(values, self.order, self.q, source or Source(), self.problem.distance)
+
+    def save(self, path: str | Path) -> None:
+        """Write the order's artifact, atomically."""
+        from optdp.mallows.artifact import write_order
+
+        write_order(self, Path(path))
+
+    def summary(self) -> dict[str, Any]:
+        """The figures as `--json` prints them."""
+        return {
+            "kind": self.problem.kind,
+            "status": self.status,
+            "n": self.n,
+            "groups": len(self.problem.groups),
+            "largest_group": int(self.problem.groups.sizes.max(initial=0)),
+            "width": self.width,
+            "sensitivity": self.sensitivity,
+            "paper_sensitivity": self.paper_sensitivity,
+            "lower_bound": self.lower_bound,
+            "gap": self.gap,
+            "alpha": show(self.problem.alpha),
+            "theta": self.theta if math.isfinite(self.theta) else None,
+            "paper_theta": self.paper_theta if math.isfinite(self.paper_theta) else None,
+            "distance": self.problem.distance,
+            "ordering": self.ordering,
+            "given": self.problem.figures(),
+            "seconds": round(self.seconds, 4),
+            "note": self.note,
+            "meaning": self.problem.meaning,
+        }
+
+
+def solve_order(problem: OrderShuffle, progress: Progress = lambda _: None) -> OrderSolution:
+    """Search, then recompute everything from the order that is returned."""
+    begin = time.perf_counter()
+    groups, status = problem.groups, "solved"
+    if problem.ordering == "best" and problem.distance == "kendall":
+        found = best_order(groups, problem.budget, progress)
+        order, name = found.order, found.ordering
+        status = "optimal" if found.proved else "interrupted" if found.status == "interrupted" else "solved"
+    elif problem.distance == "hamming":  # every order has the same sensitivity
+        order, name, status = np.arange(groups.n, dtype=np.int64), "as-is", "optimal"
+    else:
+        progress(problem.ordering)
+        order, name = ordered(groups, problem.ordering), problem.ordering
+    check_order(order, groups.n)
+    progress("the exact sensitivity, and a lower bound")
+    largest = sensitivity(groups, order, problem.distance)
+    below = largest if status == "optimal" else min(largest, lower_bound(groups))
+    note = "" if largest else "nobody is grouped with anybody: the order is left alone"
+    return OrderSolution(
+        problem=problem, order=order, ordering=name, sensitivity=largest, width=width(groups, order),
+        paper_sensitivity=paper_sensitivity(groups, order) if problem.distance == "kendall" else largest,
+        lower_bound=below, q=ratio(problem.alpha, largest), status=status, note=note,
+        seconds=time.perf_counter() - begin,
+    )  # fmt: skip

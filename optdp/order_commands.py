@@ -1,0 +1,107 @@
+"""The commands about orders: shuffle answers within groups, and check an order."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from optdp.arguments import AsJson, check_writable
+from optdp.errors import ProblemError
+from optdp.printing import err, explain, out, print_json, progress
+
+WARNING = "seeded draws can be repeated and are not private"
+OrderPath = Annotated[Path, typer.Argument(help="An order that `optdp solve --out` wrote.")]
+
+
+def shuffle(
+    order: OrderPath,
+    data: Annotated[Path, typer.Option("--data", "-d", help="A CSV file with a header and a row for each record.")],
+    column: Annotated[str, typer.Option("--column", "-c", help="The answers, randomized by the people themselves.")],
+    save: Annotated[Path, typer.Option("--out", "-o", help="Write the shuffled answers here (.csv).")],
+    seed: Annotated[int | None, typer.Option(help="Repeatable draws, for tests only: they are NOT private.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Shuffle answers within groups, around an order that is verified first (E, Algorithm 1).
+
+    For example:  optdp shuffle order.json --data answers.csv --column y --out shuffled.csv
+    """
+    import numpy as np
+
+    from optdp.artifact.files import write_bytes
+    from optdp.data import read_columns
+    from optdp.mallows.artifact import verify_order
+    from optdp.mallows.mechanism import shuffled
+    from optdp.math.source import Source
+
+    source = Source(seed)
+    check_writable(save)
+    if save.exists() and any(save.samefile(other) for other in (order, data) if other.exists()):
+        raise ProblemError("--out must be a file of its own. Found the order or the data. Choose another name.")
+    with progress(as_json) as say:
+        say("verifying the order")
+        found = verify_order(order)
+        say("reading the answers")
+        answers = read_columns(data, [column])[column]
+        if len(answers) != found.artifact.n:
+            raise ProblemError(
+                f"The order is for {found.artifact.n:,} records. Found {len(answers):,} rows. Change the data, or "
+                "solve again."
+            )
+        say("shuffling")
+        places = shuffled(
+            np.arange(len(answers)), found.artifact.order, found.artifact.q, source, found.artifact.distance
+        )
+        text = io.StringIO()
+        table = csv.writer(text, lineterminator="\n")
+        table.writerow([column])
+        table.writerows([answers[place]] for place in places.tolist())
+        write_bytes(save, text.getvalue().encode())
+    if not source.secure:
+        err.print(f"[yellow]{WARNING}[/]")
+    figures = {
+        "written": str(save), "n": found.artifact.n, "alpha": found.artifact.claim["alpha"],
+        "sensitivity": found.sensitivity, "private": source.secure, "note": "" if source.secure else WARNING,
+    }  # fmt: skip
+    if as_json:
+        print_json(figures)
+    else:
+        out.print(escape(f"wrote {save}: {len(answers):,} answers, alpha {found.artifact.claim['alpha']}"))
+
+
+def is_order(path: Path) -> bool:
+    """Whether a file says near its start that it is an order."""
+    try:
+        with path.open("rb") as file:
+            return b'"optdp/order"' in file.read(4096)
+    except OSError:
+        return False
+
+
+def show_verified_order(path: Path, as_json: bool) -> None:
+    """Verify an order and say what was recomputed."""
+    from optdp.mallows.artifact import verify_order
+
+    found = verify_order(path)
+    claim = found.artifact.claim
+    figures = {
+        "file": str(path), "status": "verified", "n": found.artifact.n, "alpha": claim["alpha"],
+        "certified_alpha": float(found.alpha), "theta": claim["theta"], "sensitivity": found.sensitivity,
+        "width": claim["width"], "groups": found.artifact.digest, "sha256": found.artifact.sha256,
+        "seconds": round(found.seconds, 3),
+    }  # fmt: skip
+    if as_json:
+        print_json(figures)
+        return
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    table.add_row("[bold green]verified[/]", escape(str(path)))
+    table.add_row("alpha", f"{float(found.alpha):.12g}  (claimed {claim['alpha']})")
+    table.add_row("sensitivity", f"{found.sensitivity:,}, recomputed from {len(found.groups):,} groups")
+    out.print(table)
+    print(f"  sha256  {found.artifact.sha256}")
+    explain(str(claim.get("meaning", "")))
