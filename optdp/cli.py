@@ -284,7 +284,7 @@ def problems(as_json: AsJson = False) -> None:
     for path in library():
         file = load_file(path)
         shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-        listed.append({"file": str(shown), "kind": file.problem.kind, "title": file.title, "source": file.source})
+        listed.append({"file": str(shown), "kind": file.data["kind"], "title": file.title, "source": file.source})
     if as_json:
         print_json({"problems": listed})
         return

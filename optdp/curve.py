@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 MOST_POINTS = 10_000
 SHOWN = ("value", "lower")
 """What kinds of problems with bounds can show; protocols show any of their figures."""
-PROTOCOLS = ("metric-shuffle", "shuffle-histogram", "real-sum")
+PROTOCOLS = ("metric-shuffle", "shuffle-histogram", "real-sum", "order-shuffle")
 _POWER = re.compile(r"([a-z_0-9.]+)\^(?:(-?[0-9]{1,3})|\((-?[0-9]{1,3}(?:/[1-9][0-9]{0,2})?)\))")
 
 

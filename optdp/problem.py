@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from importlib import import_module
 from operator import or_
 from pathlib import Path
@@ -90,12 +90,17 @@ KINDS: dict[str, Kind] = {
 class ProblemFile:
     """A problem together with what its file says about it."""
 
-    problem: Problem
     title: str
     source: str
     expect: Mapping[str, Any]
     data: Mapping[str, Any]
     """The file as it was read."""
+    file: _File
+
+    @cached_property
+    def problem(self) -> Problem:
+        """Made when it is asked for: it may read other files, which need not be there to list problems."""
+        return self.file.build()
 
 
 def load(path: str | Path) -> Problem:
@@ -112,7 +117,7 @@ def load_file(path: str | Path) -> ProblemFile:
         raise ProblemError(f"{place} is not a TOML file: {str(error).splitlines()[0]}.") from None
     _beside(data, place.parent)
     file = _validate(data)
-    return ProblemFile(file.build(), file.title, file.source, file.expect, data)
+    return ProblemFile(file.title, file.source, file.expect, data, file)
 
 
 def _beside(data: dict[str, Any], folder: Path) -> None:
@@ -121,8 +126,9 @@ def _beside(data: dict[str, Any], folder: Path) -> None:
     series = sweep.get("series") if isinstance(sweep, dict) else None
     for table in (data, *(series if isinstance(series, list) else ())):
         randomizer = table.get("randomizer") if isinstance(table, dict) else None
-        groups = table.get("groups") if isinstance(table, dict) else None
-        for part, names in ((randomizer, ("csv",)), (groups, ("points", "graph", "data", "file"))):
+        groups, study = (table.get(name) if isinstance(table, dict) else None for name in ("groups", "study"))
+        named_files = ((randomizer, ("csv",)), (groups, ("points", "graph", "data", "file")), (study, ("data",)))
+        for part, names in named_files:
             if isinstance(part, dict):
                 named = {name: str(folder / part[name]) for name in names if isinstance(part.get(name), str)}
                 part.update(named)

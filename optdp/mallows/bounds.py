@@ -2,22 +2,22 @@
 
 **Side by side.** A group of `m` has `m (m-1) / 2` at least.
 
-**Routes.** Let every record `u` of a set `R` be joined with every record `v` of a set `U` that holds `R` by a route, a walk
-`u = r_0, r_1, .., r_k = v` whose steps `(r_i, r_(i+1))` each lie within some group; routes may be split into fractions. Let
-`W[g,j]` be how many steps within group `g` begin or end at its member `j`. In an order let `y[r]` be the position of
-`r` and `c[g]` the median position of group `g`.
+**Routes.** Let every record `u` of a set `R` be joined with every record `v` of a set `U` that holds `R` by a route: a
+walk `u = r_0, r_1, .., r_k = v` whose steps `(r_i, r_(i+1))` each lie within some group. Routes may be split into
+fractions. Let `W[g,j]` be how many steps within group `g` begin or end at its member `j`. In an order let `y[r]` be the
+position of `r` and `c[g]` the median position of group `g`.
 
-1. `|y[u] - y[v]|` is at most the sum of `|y[r_i] - y[r_(i+1)]|` along its route, and a step within `g` from `a` to `b` is at most
-   `|y[a] - c[g]| + |y[b] - c[g]|`. All routes together: `sum |y[u] - y[v]| <= sum_g sum_j W[g,j] |y[j] - c[g]|`.
+1. `|y[u] - y[v]|` is at most the sum of `|y[r_i] - y[r_(i+1)]|` along its route, and a step within `g` from `a` to `b`
+   is at most `|y[a] - c[g]| + |y[b] - c[g]|`. All routes together:
+   `sum |y[u] - y[v]| <= sum_g sum_j W[g,j] |y[j] - c[g]|`.
 2. With `W[g]` the largest `W[g,j]` of the group and `S[g] = 2 sum_j |y[j] - c[g]| - floor(m/2)` its sensitivity
    (`optdp.mallows.descent`), the right side is at most `sum_g W[g] (S[g] + floor(m/2)) / 2`.
 3. Records of `U` stand at different positions. The one with `p` of the others before it has distances of at least
-   `f(p) = p (p+1) / 2 + (q-p) (q-p+1) / 2` in all, `q = |U| - 1`; so the left side is at least the sum `F` of the `|R|` least
-   values of `f` over `p = 0..q`. For `R = U` this is `|U| (|U|^2 - 1) / 3`.
+   `f(p) = p (p+1) / 2 + (q-p) (q-p+1) / 2` in all, `q = |U| - 1`; so the left side is at least the sum `F` of the `|R|`
+   least values of `f` over `p = 0..q`. For `R = U` this is `|U| (|U|^2 - 1) / 3`.
 
-Hence the largest sensitivity of any order is at least `(2 F - sum_g W[g] floor(m/2)) / sum_g W[g]`, whatever the routes are.
-Good routes are short and spread over all members of the groups that they pass. In the plane, with groups of one radius,
-the best ones prove a bound that grows like `m sqrt(n m)`, as the sensitivity of the best order does.
+Hence the largest sensitivity of any order is at least `(2 F - sum_g W[g] floor(m/2)) / sum_g W[g]`, whatever the routes
+are. Good ones are short, and spread over all members of the groups that they pass.
 
 Here the routes are shortest paths in the graph of overlapping groups: from `u` in its home group to the members of the
 overlap with the next group, on to the next overlap, and so on; each overlap is spread over its members. Lengths are
@@ -33,7 +33,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csgraph, csr_array
+from scipy.sparse import coo_array, csgraph, csr_array
 
 from optdp.mallows.descent import distinct
 from optdp.mallows.groups import Groups, Whole
@@ -43,16 +43,19 @@ Reals = NDArray[np.float64]
 POWER = 4
 """Of the mean that stands for the largest number of a group."""
 AVOID = 2.0
-"""How strongly crowded members of an overlap are avoided."""
+"""How strongly crowded members of an overlap are avoided, from the second pass on."""
 EVEN = 0.3
 """What is added to all numbers, over their mean, so that members that nobody passed yet are not free."""
 COVER = 2
-"""Groups are taken until every record is in so many; for small components in all that there are."""
+"""Groups are taken until every record is in so many of them, if it can be."""
 ALL_GROUPS = 300
+"""Up to so many, all are taken."""
+CROSSINGS = 30_000_000
+"""Beyond so many, there are no routes but the bound from side by side: a matter of memory."""
 BATCH = 64
 """Sources between two renewals of the lengths; fewer where there are few."""
 WARM = 2
-"""Passes that only teach the lengths."""
+"""Passes that are not mixed into later ones: they teach the lengths."""
 PASSES = 12
 SLACK = 1e-9
 """What is taken off for round-off: a million times what sums of this size can have."""
@@ -60,7 +63,7 @@ COMPONENTS = 3
 """The largest components that are looked at."""
 
 
-def lower_bound(groups: Groups, seconds: float = 5.0) -> int:
+def lower_bound(groups: Groups, seconds: float = 15.0) -> int:
     """No order of the records has a lower Kendall sensitivity; searched for about so long."""
     bound = int((groups.sizes * (groups.sizes - 1) // 2).max(initial=0))
     rows = distinct(groups)
@@ -71,14 +74,20 @@ def lower_bound(groups: Groups, seconds: float = 5.0) -> int:
     sizes = np.bincount(label, minlength=count)
     chosen = [part for part in np.argsort(-sizes, kind="stable")[:COMPONENTS] if sizes[part] > 2]
     for part in chosen:
-        bound = max(bound, _routes_bound(groups, rows[of_row == part], np.flatnonzero(label == part), seconds / len(chosen)))
+        bound = max(
+            bound, _routes_bound(groups, rows[of_row == part], np.flatnonzero(label == part), seconds / len(chosen))
+        )
     return bound
 
 
 def _routes_bound(groups: Groups, rows: Whole, records: Whole, seconds: float) -> int:
     """The bound from routes within one component."""
     deadline = time.perf_counter() + seconds
-    overlaps = Overlaps.of(groups, _enough(groups, rows), records)
+    chosen = _enough(groups, rows)
+    times = np.bincount(np.concatenate([groups[row] for row in chosen.tolist()]))
+    if int((times**2).sum()) > CROSSINGS:
+        return 0
+    overlaps = Overlaps.of(groups, chosen, records)
     source = np.random.default_rng(0)
     n = len(records)
     place = np.arange(n, dtype=np.int64)
@@ -87,22 +96,19 @@ def _routes_bound(groups: Groups, rows: Whole, records: Whole, seconds: float) -
     mixed = np.zeros(len(overlaps.members))
     demand = bound = 0
     sources = np.flatnonzero(overlaps.cells)
-    for number in range(WARM + PASSES):
+    batch = max(1, min(BATCH, len(sources) // 8))
+    for number in range(PASSES):
         order = source.permutation(sources)
-        batch = max(1, min(BATCH, len(order) // 8))
-        if number < WARM:
-            order = order[: 8 * batch]
         passed, reached = np.zeros_like(memory), 0
         for begin in range(0, len(order), batch):
             if (number or begin) and time.perf_counter() > deadline:
                 break
             some = order[begin : begin + batch]
-            passed += overlaps.routed(some, overlaps.lengths(memory + passed))
+            passed += overlaps.routed(some, overlaps.lengths(memory + passed, AVOID if number else 0.0))
             reached += int(overlaps.cells[some].sum())
         if not reached:
             break
-        share = reached / n
-        memory += passed / share
+        memory += passed
         bound = max(bound, overlaps.proved(passed, int(least[reached - 1])))
         if number >= WARM and reached == n:
             mixed += passed
@@ -125,3 +131,115 @@ def _enough(groups: Groups, rows: Whole) -> Whole:
     return np.sort(np.array(chosen, dtype=np.int64))
 
 
+@dataclass(frozen=True)
+class Overlaps:
+    """Some groups of a component, which of them overlap, and in whom.
+
+    An entry is a member of a group, an arc is an ordered pair of groups that overlap, and a crossing is an entry of an
+    arc's first group whose record is in the second group too.
+    """
+
+    starts: Whole
+    members: Whole
+    owners: Whole
+    tails: Whole
+    heads: Whole
+    back: Whole
+    """The arc in the other direction."""
+    crossing_arc: Whole
+    crossing_from: Whole
+    """The entry in the arc's first group."""
+    crossing_to: Whole
+    """The entry of the same record in its second group."""
+    homes: Whole
+    """The entry of each record in its home group."""
+    cells: Whole
+    """How many records are at home in each group."""
+
+    @classmethod
+    def of(cls, groups: Groups, rows: Whole, records: Whole) -> Overlaps:
+        sizes = groups.sizes[rows]
+        starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        owners = np.repeat(np.arange(len(rows), dtype=np.int64), sizes)
+        entries = np.arange(len(owners)) - starts[owners] + groups.starts[rows][owners]
+        members = np.searchsorted(records, groups.members[entries])
+        by_record = np.argsort(members, kind="stable")
+        times = np.bincount(members, minlength=len(records))
+        first = np.concatenate(([0], np.cumsum(times)[:-1]))
+        partners = times[members]
+        one = np.repeat(np.arange(len(members)), partners)
+        rank = np.arange(len(one)) - np.repeat(np.cumsum(partners) - partners, partners)
+        other = by_record[first[members[one]] + rank]
+        differ = one != other
+        one, other = one[differ], other[differ]
+        pairs, crossing_arc = np.unique(owners[one] * len(rows) + owners[other], return_inverse=True)
+        tails, heads = np.divmod(pairs, len(rows))
+        back = np.searchsorted(pairs, heads * len(rows) + tails)
+        pick = (np.random.default_rng(0).random(len(records)) * times).astype(np.int64)
+        homes = by_record[first + pick]
+        cells = np.bincount(owners[homes], minlength=len(rows))
+        return cls(starts, members, owners, tails, heads, back, crossing_arc, one, other, homes, cells)
+
+    def lengths(self, passed: Reals, avoid: float) -> tuple[Reals, Reals]:
+        """The lengths of the arcs, and how routes are spread over the crossings of one, from who was passed so far."""
+        crowd = passed + (EVEN * float(passed.mean()) or 1.0)
+        crowd = crowd / self._largest(crowd)[self.owners]
+        norms = np.add.reduceat(crowd**POWER, self.starts[:-1]) ** ((POWER - 1) / POWER)
+        slope = crowd ** (POWER - 1) / norms[self.owners]
+        each = slope[self.crossing_from] + slope[self.crossing_to]
+        shares = each**-avoid
+        shares /= np.bincount(self.crossing_arc, weights=shares, minlength=len(self.tails))[self.crossing_arc]
+        length = np.bincount(self.crossing_arc, weights=shares * each, minlength=len(self.tails))
+        return length.astype(np.float64), shares
+
+    def routed(self, sources: Whole, lengths: tuple[Reals, Reals]) -> Reals:
+        """`W` of the routes between all records at home in these groups and all records of the component."""
+        length, shares = lengths
+        flow = self._flow(sources, length)
+        flow += flow[self.back]  # an arc's crossings are passed in both of its groups
+        crossed = shares * flow[self.crossing_arc]
+        passed = np.bincount(self.crossing_from, weights=crossed, minlength=len(self.members)).astype(np.float64)
+        begins = np.isin(self.owners[self.homes], sources)
+        # Each of them sets out to all others, and everybody else is arrived at by each of them.
+        passed[self.homes] += begins * (len(self.homes) - 2.0) + float(begins.sum())
+        return passed
+
+    def _flow(self, sources: Whole, length: Reals) -> Reals:
+        """How many routes take each arc: shortest paths from every source, loaded from their ends."""
+        count = len(self.cells)
+        starts = np.searchsorted(self.tails, np.arange(count + 1))
+        graph = csr_array((length, self.heads, starts), shape=(count, count))
+        _, before = csgraph.dijkstra(graph, indices=sources, return_predecessors=True)
+        node = np.arange(before.size)
+        parent = np.where(
+            before >= 0, before + count * np.arange(len(sources))[:, None], node.reshape(before.shape)
+        ).ravel()
+        depth, above = (parent != node).astype(np.int64), parent
+        while (more := depth[above]).any():
+            depth, above = depth + more, above[above]
+        load = np.tile(self.cells, len(sources)).astype(np.float64)
+        by_depth = np.argsort(depth.astype(np.uint16) if depth.max() < 2**16 else depth, kind="stable")
+        levels = np.searchsorted(depth[by_depth], np.arange(int(depth.max()) + 2))
+        for level in range(int(depth.max()), 0, -1):
+            here = by_depth[levels[level] : levels[level + 1]]
+            np.add.at(load, parent[here], load[here])
+        moved = np.flatnonzero(parent != node)
+        routes = load[moved] * self.cells[sources[moved // count]]
+        taken = coo_array((routes, (parent[moved] % count, moved % count)), shape=(count, count)).tocsr().tocoo()
+        flow = np.zeros(len(self.tails))
+        flow[np.searchsorted(self.tails * count + self.heads, taken.row.astype(np.int64) * count + taken.col)] = (
+            taken.data
+        )
+        return flow
+
+    def proved(self, passed: Reals, demand: int) -> int:
+        """The bound of these routes; `demand` is what the joined distances sum to at least."""
+        largest = self._largest(passed)
+        total = float(largest.sum())
+        if total == 0.0:
+            return 0
+        halves = np.diff(self.starts) // 2
+        return math.ceil((2.0 * demand - float(largest @ halves)) / total * (1.0 - SLACK) - SLACK)
+
+    def _largest(self, values: Reals) -> Reals:
+        return np.maximum.reduceat(values, self.starts[:-1])

@@ -5,14 +5,14 @@ A group with `m` members at positions `g_1 < .. < g_m` has the sensitivity
     S = 2 sum_j |g_j - median|  -  floor(m/2),
 
 which is the same number as the closed form of `optdp.mallows.sensitivity`: a gap with `i` members before it and `m - i`
-after it lies on `min(i, m - i)` of the ways to the median. It is convex in the positions, and its slope is +2 at members
-beyond the median and -2 at those before. What is to be made small is the largest `S`; in its place the descent follows
-the slope of the power mean `(sum S^p)^(1/p)`, with `p` growing as time goes by. Records move against the slope with some
-momentum, by steps that shrink, and are ranked anew: the ranks are the next order. Whatever happens on the way, the
-order with the least exact sensitivity that was met is kept.
+after it lies on `min(i, m - i)` of the ways to the median. It is convex in the positions, and its slope is +2 at
+members beyond the median and -2 at those before. What is to be made small is the largest `S`; in its place the descent
+follows the slope of the power mean `(sum S^p)^(1/p)`, with `p` growing as time goes by. Records move against the slope
+with some momentum, by steps that shrink, and are ranked anew: the ranks are the next order. Whatever happens on the
+way, the order with the least exact sensitivity that was met is kept. Few records are better moved one by one: `anneal`.
 
-Only the slope needs the members sorted. Groups are held in tables of nearly equal size, so that a row is sorted in place;
-which record stands at a sorted position is known from the order.
+Only the slope needs the members sorted. Groups are held in tables of nearly equal size, so that rows are sorted at
+once; which record stands at a sorted position is known from the order.
 """
 
 from __future__ import annotations
@@ -29,11 +29,15 @@ from optdp.mallows.groups import Groups, Whole
 Reals = NDArray[np.float64]
 Progress = Callable[[str], None]
 
-POWERS = 20.0, 200.0
+POWERS = 50.0, 1500.0
 """`p` of the power mean, first and last."""
-STEPS = 0.6, 0.015
+STEPS = 2.4, 0.04
 """How far a record moves at most, over the mean distance from the median in the worst group; first and last."""
 MOMENTUM = 0.9
+CALM = 4.0
+"""Slopes beyond so many times their mean are levelled."""
+HEATS = 0.05, 0.0005
+"""By how much a worse order may be taken while annealing, over the best sensitivity; first and last."""
 NEGLIGIBLE = 1e-6
 """Groups of less weight are left out of the slope."""
 ROOM = 1.25
@@ -56,6 +60,7 @@ class Tables:
         self.n = groups.n
         rows = distinct(groups)
         self.sizes = sizes = groups.sizes[rows]
+        self.least = int((sizes * (sizes - 1) // 2).max(initial=0))  # no order is below
         self.tables: list[Table] = []
         begin = 0
         while begin < len(rows):
@@ -84,6 +89,16 @@ class Tables:
             found.append(2 * np.rint(sums).astype(np.int64) - table.halves)
             places.append(at)
         return (np.concatenate(found) if found else np.zeros(0, np.int64)), places
+
+    def group(self, row: int) -> Whole:
+        """The members of a group, by its place among the sensitivities."""
+        for table in self.tables:
+            if row < len(table.members):
+                members = table.members[row].astype(np.int64)
+                inside: Whole = members[members < self.n]
+                return inside
+            row -= len(table.members)
+        raise IndexError(row)
 
     def slope(self, places: list[NDArray[np.int32]], weights: Reals) -> Reals:
         """The slope of the weighted sum of sensitivities, by position, over two."""
@@ -132,16 +147,66 @@ class Descent:
             worst = int(found.max(initial=0))
             if worst < self.sensitivity:
                 self.order, self.sensitivity = order, worst
-            if worst == 0 or n < 3:
+            if self.sensitivity <= self.tables.least:
                 return
             if self.rounds % 50 == 0:
                 progress(f"descent, round {self.rounds}: {self.sensitivity}")
             self.rounds += 1
             power, step = (first * (last / first) ** share for first, last in (POWERS, STEPS))
             slope = self.tables.slope(places, (found / worst) ** power)
-            slope /= max(float(np.abs(slope).mean()), 1e-300)
+            slope /= max(CALM * float(np.abs(slope).mean()), 1e-300)
             slope /= np.sqrt(1.0 + slope**2)  # no record runs away, however many groups pull at it
             drift *= MOMENTUM
             drift[order] += (1.0 - MOMENTUM) * slope
             reach = self.sensitivity / (2.0 * self.tables.sizes[np.argmax(found)])
             order = np.argsort(position - step * reach * drift, kind="stable")
+
+    def anneal(self, seconds: float, progress: Progress = lambda _: None) -> None:
+        """Simulated annealing, for few records: one of a bad group goes to where its other members are, two records
+        change places, or a stretch of the order is turned around."""
+        chance = np.random.default_rng(0)
+        begin = time.perf_counter()
+        order = self.order
+        energy, found = self._energy(order)
+        while (share := (time.perf_counter() - begin) / max(seconds, 1e-9)) < 1.0:
+            if self.sensitivity <= self.tables.least:
+                return
+            if self.rounds % 1000 == 0:
+                progress(f"annealing, round {self.rounds}: {self.sensitivity}")
+            self.rounds += 1
+            tried = self._moved(order, found, chance)
+            value, theirs = self._energy(tried)
+            worst = int(theirs.max())
+            if worst < self.sensitivity:
+                self.order, self.sensitivity = tried, worst
+            heat = HEATS[0] * (HEATS[1] / HEATS[0]) ** share * self.sensitivity
+            if value <= energy or chance.random() < np.exp((energy - value) / heat):
+                order, energy, found = tried, value, theirs
+
+    def _energy(self, order: Whole) -> tuple[float, Whole]:
+        """The power mean that stands for the largest sensitivity, and the sensitivities."""
+        position = np.empty(len(order), dtype=np.int64)
+        position[order] = np.arange(len(order))
+        found, _ = self.tables.measure(position)
+        worst = float(found.max(initial=0))
+        return worst * float(((found / worst) ** POWERS[0]).sum()) ** (1.0 / POWERS[0]), found
+
+    def _moved(self, order: Whole, found: Whole, chance: np.random.Generator) -> Whole:
+        n = len(order)
+        kind = int(chance.integers(3))
+        if kind == 0:
+            bad = found + chance.random(len(found)) * 0.1 * found.max()
+            members = self.tables.group(int(np.argmax(bad)))
+            at = np.sort(np.flatnonzero(np.isin(order, members)))
+            start = int(chance.choice((at[0], at[-1])))
+            end = int(chance.integers(at[0], at[-1] + 1))
+        else:
+            start, end = (int(place) for place in chance.integers(n, size=2))
+        if kind == 2:
+            low, high = sorted((start, end))
+            return np.concatenate((order[:low], order[low : high + 1][::-1], order[high + 1 :]))
+        if kind == 1:
+            tried = order.copy()
+            tried[[start, end]] = order[[end, start]]
+            return tried
+        return np.insert(np.delete(order, start), end, order[start])

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import Field, StrictInt, StrictStr, ValidationError
 
 from optdp.errors import ProblemError
@@ -13,6 +14,7 @@ from optdp.file_models import Documented, Exact, Strict, Sweep
 from optdp.mallows import sources
 from optdp.mallows.groups import Groups
 from optdp.mallows.problem import OrderShuffle
+from optdp.mallows.study import Study
 from optdp.math.exact import shown, to_fraction
 
 
@@ -69,6 +71,26 @@ class GroupsModel(Strict):
         return self.model_dump(exclude_none=True, exclude_defaults=True)
 
 
+class StudyModel(Strict):
+    """Simulations with the true values: who is found out by a vote of the neighbours, and what can still be learned."""
+
+    data: StrictStr = Field(description="A CSV file with a row for each record.")
+    column: StrictStr = Field(description="The column of the true values, any labels.")
+    epsilon: Exact = Field(description="Of the local randomizer, k-RR on the labels.")
+    neighbours: StrictInt = 25
+    trials: StrictInt = 50
+    repeats: StrictInt = 3
+    model: StrictStr = Field("nearest", description="nearest, or trees (scikit-learn).")
+    seed: StrictInt = 1
+
+    def build(self) -> Study:
+        labels = sources.column_csv(Path(self.data), self.column, numbers=False)
+        known, values = np.unique(labels, return_inverse=True)
+        settings = {name: getattr(self, name) for name in ("neighbours", "trials", "repeats", "model", "seed")}
+        epsilon = float(to_fraction(self.epsilon, "epsilon"))
+        return Study(values.astype(np.int64), max(2, len(known)), epsilon, **settings)
+
+
 class OrderShuffleFile(Documented):
     """Shuffle records within groups: the order of least sensitivity, and the Mallows shuffle around it."""
 
@@ -78,12 +100,14 @@ class OrderShuffleFile(Documented):
     ordering: StrictStr = Field("best", description="best, or a heuristic by its name.")
     budget: Exact = Field(60, description="Seconds for best.")
     groups: GroupsModel
+    study: StudyModel | None = None
     sweep: Sweep | None = None
 
     def build(self) -> OrderShuffle:
         budget = float(to_fraction(self.budget, "budget"))
+        study = None if self.study is None else self.study.build()
         return OrderShuffle(
-            self.groups.build(), self.alpha, self.distance, self.ordering, budget, spec=self.groups.spec()
+            self.groups.build(), self.alpha, self.distance, self.ordering, budget, self.groups.spec(), study
         )
 
 

@@ -56,8 +56,8 @@ def nearest_model(neighbours: Whole, k: int) -> Model:
 def tree_model(points: ArrayLike, k: int, source: Source) -> Model:
     """Gradient-boosted trees of scikit-learn on the coordinates, calibrated on folds that they were not fitted to."""
     try:
-        from sklearn.calibration import CalibratedClassifierCV  # type: ignore[import-untyped]
-        from sklearn.ensemble import HistGradientBoostingClassifier  # type: ignore[import-untyped]
+        from sklearn.calibration import CalibratedClassifierCV
+        from sklearn.ensemble import HistGradientBoostingClassifier
     except ImportError:
         raise ProblemError("Learnability needs scikit-learn: pip install 'optdp[ml]'.") from None
     where = check_points(points, "euclidean")

@@ -8,11 +8,11 @@ Up to `ENUMERATED` records every order is measured at once. Beyond, HiGHS solves
     t >= 2 sum_j d[g,j] - floor(m/2)                         each group g with m members
 
 For given positions the least `sum_j d[g,j]` is `sum_j |y[j] - median|`, attained at `c[g]` a median, and twice that
-less `floor(m/2)` is the sensitivity of the group (`optdp.mallows.descent`): so the least `t` of an order is its sensitivity
-exactly. An order and its reverse have the same, so that one record (of the most groups) may be asked to stand in the
-first half. What else holds for every order makes the relaxation tight enough to be of use: distances `D[r,s]` of any two
-records with `D[r,s] >= |y[r] - y[s]|` and the triangle inequality, `D[r,s] <= d[g,r] + d[g,s]` within a group, the sum of
-all of them `n (n^2-1) / 6`, and of those from one record `floor(n^2/4)` at least.
+less `floor(m/2)` is the sensitivity of the group (`optdp.mallows.descent`): so the least `t` of an order is its
+sensitivity exactly. An order and its reverse have the same, so that one record (of the most groups) may be asked to
+stand in the first half. What else holds for every order makes the relaxation tight enough to be of use: distances
+`D[r,s]` of any two records with `D[r,s] >= |y[r] - y[s]|` and the triangle inequality, `D[r,s] <= d[g,r] + d[g,s]`
+within a group, the sum of all of them `n (n^2-1) / 6` at least, and of those from one record `floor(n^2/4)`.
 """
 
 from __future__ import annotations
@@ -75,9 +75,8 @@ def enumerated(groups: Groups) -> Exact:
         half = at.shape[1] // 2
         found = 2 * (at[:, at.shape[1] - half :].sum(axis=1) - at[:, :half].sum(axis=1)) - half
         np.maximum(worst, found, out=worst)
-    at = int(np.argmin(worst))
-    order = np.argsort(places[at]).astype(np.int64)
-    return Exact(order, int(worst[at]), int(worst[at]))
+    best = int(np.argmin(worst))
+    return Exact(np.argsort(places[best]).astype(np.int64), int(worst[best]), int(worst[best]))
 
 
 def branched(groups: Groups, seconds: float, start: Whole | None = None) -> Exact:

@@ -24,7 +24,7 @@ from optdp.errors import ProblemError
 from optdp.mallows.groups import Groups, Whole
 
 Ordering = Callable[[Groups], Whole]
-DENSE = 400
+DENSE = 60
 """Components with fewer records have their eigenvectors computed densely."""
 STEPS = 50
 """Iterations towards the second eigenvector of a large component."""
@@ -72,7 +72,7 @@ def bfs(groups: Groups) -> Whole:
 
 def rcm(groups: Groups) -> Whole:
     """Reverse Cuthill-McKee: breadth first from the edge of each component, records with few neighbours first."""
-    return csgraph.reverse_cuthill_mckee(adjacency(groups), symmetric_mode=True).astype(np.int64)
+    return np.asarray(csgraph.reverse_cuthill_mckee(adjacency(groups), symmetric_mode=True), dtype=np.int64)
 
 
 def cm(groups: Groups) -> Whole:
@@ -165,7 +165,8 @@ def _points(groups: Groups, name: str) -> NDArray[np.float64]:
             f"The ordering {name} follows the records' points. Found groups without points. "
             f"Choose among {', '.join(name for name in ORDERINGS if name not in NEED_POINTS)}."
         )
-    return np.asarray(groups.points, dtype=np.float64).reshape(groups.n, -1)
+    points = np.asarray(groups.points, dtype=np.float64).reshape(groups.n, -1)
+    return points / max(float(np.abs(points).max()), np.finfo(float).tiny)  # no sum or square overflows
 
 
 def _hilbert_places(points: NDArray[np.float64]) -> Whole:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from optdp.errors import ProblemError
 from optdp.mallows.groups import Groups
+from optdp.mallows.study import Study
 from optdp.math.exact import Number, check_between, show, shown, to_fraction
 
 DISTANCES = ("kendall", "hamming")
@@ -33,6 +34,8 @@ class OrderShuffle:
     budget: float
     spec: Mapping[str, Any] = field(compare=False)
     """Where the groups come from, as a file says it; empty if they were given."""
+    study: Study | None = field(compare=False)
+    """What to simulate with the order that is found, if anything."""
     kind: ClassVar[str] = "order-shuffle"
     meaning: ClassVar[str] = _MEANING
     unknown: ClassVar[str] = "sensitivity"
@@ -45,6 +48,7 @@ class OrderShuffle:
         ordering: str = "best",
         budget: float = 60.0,
         spec: Mapping[str, Any] | None = None,
+        study: Study | None = None,
     ) -> None:
         from optdp.mallows.orderings import ORDERINGS
 
@@ -60,8 +64,12 @@ class OrderShuffle:
         check_between(budget, "budget", 0.0, 1e6)
         values = {
             "groups": groups, "alpha": exact, "distance": distance, "ordering": ordering, "budget": float(budget),
-            "spec": dict(spec or {}),
+            "spec": dict(spec or {}), "study": study,
         }  # fmt: skip
+        if study is not None and len(study.values) != groups.n:
+            raise ProblemError(
+                f"A study needs a value for each of the {groups.n:,} records. Found {len(study.values):,} values."
+            )
         for name, value in values.items():
             object.__setattr__(self, name, value)
 

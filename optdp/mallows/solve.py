@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from optdp.errors import ProblemError
 from optdp.mallows.bounds import lower_bound
 from optdp.mallows.groups import Whole
 from optdp.mallows.mechanism import alpha_of, check_order, ratio, shuffled
@@ -19,6 +21,7 @@ from optdp.mallows.orderings import ordered
 from optdp.mallows.portfolio import best_order
 from optdp.mallows.problem import OrderShuffle
 from optdp.mallows.sensitivity import paper_sensitivity, sensitivity, width
+from optdp.mallows.study import Findings
 from optdp.math.exact import show
 from optdp.math.source import Source
 
@@ -68,6 +71,52 @@ class OrderSolution:
     def value(self) -> float:
         return float(self.sensitivity)
 
+    @cached_property
+    def findings(self) -> Findings:
+        """What an adversary and an analyst get out of it, simulated when asked for."""
+        if self.problem.study is None:
+            raise ProblemError("Simulations need the true values: a [study] table, or study = Study(...).")
+        return Findings(self.problem.study, self.problem.groups, self.order, self.q, self.problem.distance)
+
+    @property
+    def paper(self) -> Findings:
+        """The same with E's own order and its bound of the sensitivity."""
+        groups, order = self.problem.groups, ordered(self.problem.groups, "bfs")
+        q = ratio(self.problem.alpha, paper_sensitivity(groups, order))
+        return replace(self.findings, order=order, q=q)
+
+    @property
+    def rho(self) -> float:
+        return self.findings.rho
+
+    @property
+    def rho_local(self) -> float:
+        return self.findings.rho_local
+
+    @property
+    def rho_uniform(self) -> float:
+        return self.findings.rho_uniform
+
+    @property
+    def paper_rho(self) -> float:
+        return self.paper.rho
+
+    @property
+    def error(self) -> float:
+        return self.findings.error
+
+    @property
+    def error_local(self) -> float:
+        return self.findings.error_local
+
+    @property
+    def error_uniform(self) -> float:
+        return self.findings.error_uniform
+
+    @property
+    def paper_error(self) -> float:
+        return self.paper.error
+
     def shuffle(self, values: Any, source: Source | None = None) -> Any:
         """The values as they are released, drawn with secure bits unless a source with a seed is given."""
         return shuffled(values, self.order, self.q, source or Source(), self.problem.distance)
@@ -77,6 +126,10 @@ class OrderSolution:
         from optdp.mallows.artifact import write_order
 
         write_order(self, Path(path))
+
+    def _simulated(self) -> dict[str, float]:
+        names = ("rho", "rho_local", "rho_uniform", "error", "error_local", "error_uniform")
+        return {name: getattr(self, name) for name in names}
 
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""
@@ -96,6 +149,7 @@ class OrderSolution:
             "paper_theta": self.paper_theta if math.isfinite(self.paper_theta) else None,
             "distance": self.problem.distance,
             "ordering": self.ordering,
+            **({} if self.problem.study is None else self._simulated()),
             "given": self.problem.figures(),
             "seconds": round(self.seconds, 4),
             "note": self.note,

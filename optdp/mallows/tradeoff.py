@@ -15,14 +15,15 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse.csgraph import connected_components
 
 from optdp.mallows.attacks import Shuffle, check_values, no_shuffle, order_shuffle, reports, uniform_shuffle, vulnerable
 from optdp.mallows.groups import Groups, Whole
 from optdp.mallows.learnability import Model, learnability_error
 from optdp.mallows.mechanism import ratio
 from optdp.mallows.neighbourhoods import Reals, from_points
-from optdp.mallows.orderings import Ordering, applicable, bfs
-from optdp.mallows.sensitivity import paper_sensitivity, sensitivity
+from optdp.mallows.orderings import Ordering, adjacency, applicable, bfs, hilbert
+from optdp.mallows.sensitivity import paper_sensitivity, placed, sensitivities, sensitivity
 from optdp.math.exact import Number, check_whole, to_fraction
 from optdp.math.source import Source
 
@@ -31,14 +32,19 @@ Measure = Callable[[Shuffle], float]
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Groups, an order of the records and an alpha; `at` is where it stands on the axis, a radius or alpha say."""
+    """An order of the records, an alpha, and the sensitivity that it is for: the exact one and E's."""
 
     at: float
-    groups: Groups
+    """Where it stands on the axis: a radius, an alpha or a width, say."""
+    group_size: float
+    """The mean."""
+    covered: float
+    """The share of the groups that alpha is promised to; to others it is more (E, Theorem 5.5)."""
     alpha: Fraction
     order: Whole
+    sensitivity: int
     paper_order: Whole
-    """E's order: breadth first."""
+    paper_sensitivity: int
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ class Row:
 
     at: float
     group_size: float
-    """The mean."""
+    covered: float
     sensitivity: int
     paper_sensitivity: int
     theta: float
@@ -75,13 +81,23 @@ class TradeOff:
 
 
 def least(groups: Groups) -> Whole:
-    """The order of least sensitivity among those that are quick to find, and of these the shortest way by the points.
-
-    Where groups are small many orders are as private, and differ in what can be learned: records that are mixed should
-    be neighbours, even across groups.
-    """
-    found = [find(groups) for find in applicable(groups).values()]
+    """The order of least sensitivity among those that are quick to find; of several the shortest way by the points."""
+    found = [along(groups, find(groups)) for find in applicable(groups).values()]
     return min(found, key=lambda order: (sensitivity(groups, order), _way(groups, order)))
+
+
+def along(groups: Groups, order: Whole) -> Whole:
+    """The same order with parts that share no group one after another, as a curve through the points meets them.
+
+    No sensitivity rises by it, but more is learned: the shuffle mixes records that follow each other in the order, and
+    now these are neighbours even if they are in no group together.
+    """
+    if groups.points is None:
+        return order
+    count, part = connected_components(adjacency(groups), directed=False)
+    met = np.full(count, groups.n, dtype=np.int64)
+    np.minimum.at(met, part[hilbert(groups)], np.arange(groups.n))
+    return order[np.argsort(met[part[order]], kind="stable")]
 
 
 def radius_sweep(
@@ -90,7 +106,7 @@ def radius_sweep(
     """Groups by ever larger radii, at one alpha."""
     share = to_fraction(alpha, "alpha")
     sizes = ((radius, from_points(points, radius)) for radius in radii)
-    return [Design(radius, groups, share, order(groups), paper(groups)) for radius, groups in sizes]
+    return [_design(radius, groups, share, order(groups), paper(groups)) for radius, groups in sizes]
 
 
 def alpha_sweep(
@@ -99,7 +115,25 @@ def alpha_sweep(
     """The same groups at several alphas."""
     ours, theirs = order(groups), paper(groups)
     shares = [to_fraction(alpha, "alpha") for alpha in alphas]
-    return [Design(float(share), groups, share, ours, theirs) for share in shares]
+    return [_design(float(share), groups, share, ours, theirs) for share in shares]
+
+
+def width_sweep(groups: Groups, widths: Iterable[int], alpha: Number, order: Ordering = bfs) -> list[Design]:
+    """E's way for a graph, whose largest groups nothing but the uniform shuffle serves: alpha is promised to those
+    groups only that are not wider than the width; for them E takes `w (w+1) / 2`, and the exact sensitivity is less.
+    """
+    ours, share = order(groups), to_fraction(alpha, "alpha")
+    place, some = placed(groups, ours), groups.sizes > 0
+    wide, exact = np.zeros(len(groups), dtype=np.int64), sensitivities(groups, ours)
+    wide[some] = place[groups.starts[1:][some] - 1] - place[groups.starts[:-1][some]]
+    found = []
+    for width in widths:
+        check_whole(width, "The width", 0, groups.n)
+        fine, bound = wide <= width, width * (width + 1) // 2
+        size = float(groups.sizes[fine].mean()) if fine.any() else 0.0
+        delta = int(exact[fine].max(initial=0))
+        found.append(Design(float(width), size, float(fine.mean()), share, ours, delta, ours, bound))
+    return found
 
 
 def attack_curve(
@@ -149,13 +183,18 @@ def _curve(designs: Iterable[Design], measure: Measure, n: int, repeats: int) ->
     uniform, _ = measured(uniform_shuffle(n))
     rows = []
     for design in designs:
-        exact, bound = sensitivity(design.groups, design.order), paper_sensitivity(design.groups, design.paper_order)
-        found, spread = measured(order_shuffle(design.order, ratio(design.alpha, exact)))
-        paper, _ = measured(order_shuffle(design.paper_order, ratio(design.alpha, bound)))
-        theta, other = (float(design.alpha) / delta if delta else math.inf for delta in (exact, bound))
-        size = float(design.groups.sizes.mean())
-        rows.append(Row(design.at, size, exact, bound, theta, other, found, paper, spread))
+        exact, bound, alpha = design.sensitivity, design.paper_sensitivity, design.alpha
+        theta, paper_theta = (float(alpha) / delta if delta else math.inf for delta in (exact, bound))
+        found, spread = measured(order_shuffle(design.order, ratio(alpha, exact)))
+        paper, _ = measured(order_shuffle(design.paper_order, ratio(alpha, bound)))
+        size, covered = design.group_size, design.covered
+        rows.append(Row(design.at, size, covered, exact, bound, theta, paper_theta, found, paper, spread))
     return TradeOff(tuple(rows), local, uniform)
+
+
+def _design(at: float, groups: Groups, alpha: Fraction, order: Whole, paper: Whole) -> Design:
+    exact, bound = sensitivity(groups, order), paper_sensitivity(groups, paper)
+    return Design(at, float(groups.sizes.mean()), 1.0, alpha, order, exact, paper, bound)
 
 
 def _way(groups: Groups, order: Whole) -> float:

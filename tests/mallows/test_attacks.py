@@ -24,9 +24,12 @@ from optdp.mallows.attacks import (
     vulnerable,
 )
 from optdp.mallows.crescents import crescents
+from optdp.mallows.groups import Groups
 from optdp.mallows.neighbourhoods import from_points
+from optdp.mallows.orderings import bfs, hilbert, spectral
+from optdp.mallows.sensitivity import sensitivity
 from optdp.mallows.sources import column_csv, edges_csv, from_graph, points_csv
-from optdp.mallows.tradeoff import alpha_sweep, attack_curve, least, radius_sweep
+from optdp.mallows.tradeoff import along, alpha_sweep, attack_curve, least, radius_sweep, width_sweep
 from optdp.math.source import Source
 
 DATA = next(
@@ -155,6 +158,22 @@ def test_eps() -> None:
             blank_share(2, eps)
 
 
+def test_parts_follow_a_curve() -> None:
+    points, _ = crescents(1000, Source(1))
+    groups = from_points(points, 0.03)
+    for find in (bfs, spectral, hilbert):
+        order = along(groups, find(groups))
+        assert np.array_equal(np.sort(order), np.arange(1000))
+        assert sensitivity(groups, order) == sensitivity(groups, find(groups))
+    length = [
+        np.linalg.norm(np.diff(points[order], axis=0), axis=1).sum()
+        for order in (bfs(groups), along(groups, bfs(groups)))
+    ]
+    assert length[1] < 0.2 * length[0]
+    bare = Groups(groups.n, groups.starts, groups.members)
+    assert np.array_equal(along(bare, bfs(bare)), bfs(bare))
+
+
 def test_rho_falls_from_one_end_to_the_other() -> None:
     points, colours = crescents(3000, Source(1))
     near = nearest(points, Source(2))
@@ -182,6 +201,15 @@ def test_rho_rises_with_alpha() -> None:
     assert rho[-1] > 0.8
 
 
+def test_widths_cover_the_groups_that_are_not_wider() -> None:
+    groups = from_graph([(i, i + 1) for i in range(9)] + [(0, 9)], 1)
+    rows = width_sweep(groups, [0, 1, 2, 9], 4, lambda _: np.arange(10))
+    assert [row.covered for row in rows] == [0.0, 0.0, 0.8, 1.0]
+    assert [row.sensitivity for row in rows] == [0, 0, 3, 3 + 2 * 7]
+    assert [row.paper_sensitivity for row in rows] == [0, 1, 3, 45]
+    assert [row.group_size for row in rows] == [0.0, 0.0, 3.0, 3.0]
+
+
 @pytest.mark.data
 def test_adult() -> None:
     path = data("adult.csv")
@@ -205,7 +233,11 @@ def test_twitch() -> None:
     groups = from_graph(edges, 1, n)
     assert groups.sizes.max() == 721
     near = nearest_by_hops(edges, Source(1), n)
-    found = attack_curve(alpha_sweep(groups, [1, 10**6]), near, values, 2, 2.5, Source(2), trials=20, repeats=1)
-    assert found.rows[0].gain > 4
-    assert abs(found.rows[0].found - found.uniform) < 0.05
-    assert abs(found.rows[1].found - found.local) < 0.05
+    ends = attack_curve(alpha_sweep(groups, [1, 10**8]), near, values, 2, 2.5, Source(2), trials=20, repeats=1)
+    assert ends.rows[0].gain > 5
+    assert abs(ends.rows[0].found - ends.uniform) < 0.05
+    assert abs(ends.rows[1].found - ends.local) < 0.03
+    wider = attack_curve(width_sweep(groups, [0, 5, 6500], 4), near, values, 2, 2.5, Source(2), trials=20, repeats=1)
+    assert wider.rows[0].found > wider.rows[1].found > wider.rows[2].found - 0.03
+    assert [row.covered for row in wider.rows] == sorted(row.covered for row in wider.rows)
+    assert all(row.gain >= 1 for row in wider.rows)

@@ -1,0 +1,201 @@
+"""Orders as files and commands: written, verified, used; and everything that must be refused, in one line."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optdp.artifact.strict_json import canonical
+from optdp.cli import main
+from optdp.errors import ArtifactError, CertificateError
+from optdp.mallows.artifact import read_order, verify_order
+
+Said = tuple[int, str, str]
+Run = Callable[..., Said]
+
+PROBLEM = """
+kind = "order-shuffle"
+alpha = 1.0
+ordering = "{ordering}"
+budget = 1
+[groups]
+points = "places.csv"
+columns = ["x", "y"]
+radius = {radius}
+"""
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: object) -> Said:
+        monkeypatch.setattr(sys, "argv", ["optdp", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        said = capsys.readouterr()
+        return int(stopped.value.code or 0), said.out, said.err
+
+    return call
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    draw = np.random.default_rng(8)
+    points = draw.random((60, 2))
+    lines = [f"{x:.6f},{y:.6f}" for x, y in points]
+    (tmp_path / "places.csv").write_text("x,y\n" + "\n".join(lines) + "\n")
+    (tmp_path / "answers.csv").write_text("y\n" + "\n".join(f"a{i}" for i in range(60)) + "\n")
+    (tmp_path / "p.toml").write_text(PROBLEM.format(ordering="rcm", radius=0.2))
+    return tmp_path
+
+
+@pytest.fixture
+def order(folder: Path, run: Run) -> Path:
+    code, said, wrong = run("solve", folder / "p.toml", "--out", folder / "order.json")
+    assert code == 0, wrong
+    assert "sensitivity, exact" in said
+    return folder / "order.json"
+
+
+def forge(path: Path, **changes: Any) -> None:
+    """Change entries and seal the file again, as a skilled forger would."""
+    document = json.loads(path.read_text())
+    for name, value in changes.items():
+        place, _, inner = name.partition("__")
+        if inner:
+            document[place][inner] = value
+        else:
+            document[place] = value
+    body = {key: value for key, value in document.items() if key != "sha256"}
+    document["sha256"] = hashlib.sha256(canonical(body).encode()).hexdigest()
+    path.write_text(canonical(document))
+
+
+def test_there_and_back(folder: Path, order: Path, run: Run) -> None:
+    code, said, _ = run("solve", folder / "p.toml", "--json")
+    figures = json.loads(said)
+    keys = "n width sensitivity paper_sensitivity theta lower_bound ordering seconds"
+    assert code == 0
+    assert set(keys.split()) <= figures.keys()
+    assert figures["lower_bound"] <= figures["sensitivity"] <= figures["paper_sensitivity"]
+    assert figures["theta"] == pytest.approx(1 / figures["sensitivity"], rel=1e-9)
+    code, said, _ = run("verify", order, "--json")
+    assert code == 0
+    assert json.loads(said)["sensitivity"] == figures["sensitivity"]
+    assert json.loads(said)["certified_alpha"] <= 1.0
+    code, _, wrong = run("shuffle", order, "--data", folder / "answers.csv", "--column", "y", "--out", folder / "z.csv")
+    assert code == 0, wrong
+    with (folder / "z.csv").open() as file:
+        rows = [row["y"] for row in csv.DictReader(file)]
+    assert sorted(rows) == sorted(f"a{i}" for i in range(60))
+    again = [run("shuffle", order, "--data", folder / "answers.csv", "--column", "y", "--out", folder / f"{i}.csv",
+                 "--seed", 3) for i in (1, 2)]  # fmt: skip
+    assert all(code == 0 and "not private" in wrong for code, _, wrong in again)
+    assert (folder / "1.csv").read_text() == (folder / "2.csv").read_text() != (folder / "z.csv").read_text()
+
+
+def test_an_order_moves_with_its_files(folder: Path, order: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("elsewhere")
+    for name in ("order.json", "places.csv"):
+        (other / name).write_bytes((folder / name).read_bytes())
+    assert verify_order(other / "order.json").sensitivity == verify_order(order).sensitivity
+
+
+def test_a_forged_order_is_refused(order: Path) -> None:
+    genuine = order.read_text()
+    held = json.loads(genuine)
+    swapped = held["order"][::2] + held["order"][1::2]
+    for changes, kind in (
+        ({"order": swapped}, CertificateError),
+        ({"claim__sensitivity": held["claim"]["sensitivity"] - 1}, CertificateError),
+        ({"claim__q": ["0", "1"]}, CertificateError),
+        ({"claim__q": ["1", "2"]}, CertificateError),
+        ({"claim__alpha": "0.5"}, CertificateError),
+        ({"groups": "0" * 64}, ArtifactError),
+        ({"order": [*held["order"][:-1], held["order"][0]]}, ArtifactError),
+        ({"order": held["order"][:-1]}, ArtifactError),
+        ({"claim__q": ["-1", "2"]}, ArtifactError),
+        ({"claim__q": ["1", "0"]}, ArtifactError),
+        ({"distance": "cayley"}, ArtifactError),
+        ({"version": 2}, ArtifactError),
+        ({"more": 1}, ArtifactError),
+    ):
+        order.write_text(genuine)
+        forge(order, **changes)
+        with pytest.raises(kind):
+            verify_order(order)
+    order.write_text(genuine.replace('"alpha":"1"', '"alpha":"2"', 1))
+    with pytest.raises(ArtifactError, match="sha256"):
+        read_order(order)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("radius = 0.2", "radius = -1"), "radius"),
+        (("alpha = 1.0", "alpha = 0"), "alpha"),
+        (('"rcm"', '"nonsense"'), "ordering must be"),
+        (('columns = ["x", "y"]', 'columns = ["x", "w"]'), "w"),
+        (('points = "places.csv"', 'points = "nowhere.csv"'), "nowhere.csv"),
+        (("[groups]", 'distance = "ulam"\n[groups]'), "distance must be"),
+        (('columns = ["x", "y"]', ""), "columns"),
+        (('points = "places.csv"', 'points = "places.csv"\ngraph = "e.csv"'), "one of"),
+    ],
+)  # fmt: skip
+def test_bad_problems(folder: Path, run: Run, change: tuple[str, str], words: str) -> None:
+    text = (folder / "p.toml").read_text()
+    assert change[0] in text
+    (folder / "p.toml").write_text(text.replace(*change))
+    code, said, wrong = run("solve", folder / "p.toml", "--out", folder / "order.json")
+    assert (code, said) == (2, "")
+    assert wrong.count("\n") == 1
+    assert words in wrong
+    assert not (folder / "order.json").exists()
+
+
+def test_a_coordinate_that_is_no_number_names_its_row(folder: Path, run: Run) -> None:
+    lines = (folder / "places.csv").read_text().splitlines()
+    lines[17] = "nan,0.5"
+    (folder / "places.csv").write_text("\n".join(lines) + "\n")
+    code, _, wrong = run("solve", folder / "p.toml")
+    assert code == 2
+    assert "row 18" in wrong
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ([[0, 1], [1, 9]], "9"),
+        ([[0, 0]], "once"),
+        ("nothing", "list"),
+        ([[0, 1.5]], "1.5"),
+    ],
+)
+def test_bad_groups(folder: Path, run: Run, entries: Any, words: str) -> None:
+    (folder / "groups.json").write_text(json.dumps({"n": 3, "groups": entries}))
+    (folder / "g.toml").write_text('kind = "order-shuffle"\nalpha = 1\n[groups]\nfile = "groups.json"\n')
+    code, _, wrong = run("solve", folder / "g.toml")
+    assert code == 2
+    assert wrong.count("\n") == 1
+    assert words in wrong
+
+
+def test_data_of_another_length_and_other_groups(folder: Path, order: Path, run: Run) -> None:
+    (folder / "short.csv").write_text("y\n1\n2\n")
+    code, _, wrong = run("shuffle", order, "--data", folder / "short.csv", "--column", "y", "--out", folder / "z.csv")
+    assert code == 2
+    assert "60 records" in wrong
+    assert "2 rows" in wrong
+    places = (folder / "places.csv").read_text().replace("0.", "0.9", 1)
+    (folder / "places.csv").write_text(places)
+    code, _, wrong = run("shuffle", order, "--data", folder / "answers.csv", "--column", "y", "--out", folder / "z.csv")
+    assert code == 2
+    assert "groups must be those" in wrong
+    assert not (folder / "z.csv").exists()
