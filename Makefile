@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: help demo test lint bench docs clean
 
 help:
-	@echo "make demo   solve and verify one problem of each kind, sample, and run a shuffled sum"
+	@echo "make demo   solve and verify one problem of each kind, sample, shuffle answers, and run a shuffled sum"
 	@echo "make test   run the tests"
 	@echo "make lint   check style and types"
 	@echo "make bench  run the benchmarks with every solver installed"
@@ -26,6 +26,8 @@ demo: .venv/.dev
 	$(BIN)/optdp verify build/two-offices
 	$(BIN)/optdp solve problems/paper-b/krr10.toml
 	$(BIN)/optdp solve problems/paper-d/geo-shuffle.toml
+	$(BIN)/optdp solve problems/use-cases/staff-survey.toml --out build/staff-survey.json
+	$(BIN)/optdp shuffle build/staff-survey.json --data problems/use-cases/staff-survey.csv --column would_recommend --out build/shuffled.csv
 	@$(BIN)/python -c 'print("x", *range(0, 1000, 10), sep="\n")' > build/values.csv
 	$(BIN)/optdp run problems/paper-d/geo-shuffle.toml --data build/values.csv --column x --out build/estimate.json
 

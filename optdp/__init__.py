@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from optdp.errors import (
         SolverError as SolverError,
     )
+    from optdp.mallows.groups import Groups as Groups
+    from optdp.mallows.problem import OrderShuffle as OrderShuffle
     from optdp.math.sgdl import SGDL as SGDL
     from optdp.math.source import Source as Source
     from optdp.noise.certify import Certificate as Certificate
@@ -78,6 +80,7 @@ _HOMES = {
     "Channel": "amplification.channel",
     "Gaussian": "amplification.additive",
     "Generic": "amplification.randomizers",
+    "Groups": "mallows.groups",
     "KRR": "amplification.randomizers",
     "KRRCount": "amplification.count",
     "Laplace": "amplification.additive",
@@ -91,6 +94,7 @@ _HOMES = {
     "MultiLTE": "noise.multi",
     "NoiseMatrix": "noise.matrix",
     "OptdpError": "errors",
+    "OrderShuffle": "mallows.problem",
     "Population": "noise.population",
     "ProblemError": "errors",
     "PlanSolution": "plan",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +24,17 @@ def whole_number(text: str) -> int:
         return int(given)
     except ValueError:
         raise ProblemError("--input must be a whole number, or - to read it. Found something else.") from None
+
+
+def check_apart(save: Path, others: Mapping[str, Path]) -> None:
+    """Refuse to write over what is read."""
+    for name, other in others.items():
+        try:
+            same = os.path.exists(save) and os.path.exists(other) and os.path.samefile(save, other)
+        except OSError as error:
+            raise ProblemError(f"--out must be a name that can be written: {error.strerror}.") from None
+        if same:
+            raise ProblemError(f"--out must be a file of its own. Found that it is {name}. Choose another name.")
 
 
 def check_writable(path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from optdp.arguments import ArtifactPath, AsJson, ProblemPath, check_writable, whole_number
+from optdp.arguments import ArtifactPath, AsJson, ProblemPath, check_apart, check_writable, whole_number
 from optdp.errors import OptdpError, ProblemError
 from optdp.order_commands import is_order, show_verified_order, shuffle
 from optdp.printing import (
@@ -79,6 +79,8 @@ def solve(
 
     given = load(problem)
     if not isinstance(given, SingleLTE | MultiLTE):
+        if save is not None:
+            check_apart(save, {"the problem": problem})
         answer(given, as_json, save)
         return
     if save is not None:

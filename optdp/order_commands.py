@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import math
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from optdp.arguments import AsJson, check_writable
+from optdp.arguments import AsJson, check_apart, check_writable
 from optdp.errors import ProblemError
 from optdp.printing import err, explain, out, print_json, progress
 
@@ -39,13 +39,14 @@ def shuffle(
     from optdp.mallows.mechanism import shuffled
     from optdp.math.source import Source
 
-    source = Source(seed)
+    source, column = Source(seed), column.strip()
     check_writable(save)
-    if save.exists() and any(save.samefile(other) for other in (order, data) if other.exists()):
-        raise ProblemError("--out must be a file of its own. Found the order or the data. Choose another name.")
+    check_apart(save, {"the order": order, "the data": data})
     with progress(as_json) as say:
         say("verifying the order")
         found = verify_order(order)
+        folder = Path(os.path.realpath(order)).parent
+        check_apart(save, {f"the file {place.name}": place for place in found.artifact.files(folder)})
         say("reading the answers")
         answers = read_columns(data, [column])[column]
         if len(answers) != found.artifact.n:
@@ -57,11 +58,8 @@ def shuffle(
         places = shuffled(
             np.arange(len(answers)), found.artifact.order, found.artifact.q, source, found.artifact.distance
         )
-        text = io.StringIO()
-        table = csv.writer(text, lineterminator="\n")
-        table.writerow([column])
-        table.writerows([answers[place]] for place in places.tolist())
-        write_bytes(save, text.getvalue().encode())
+        lines = map(_cell, [column, *(answers[place] for place in places.tolist())])
+        write_bytes(save, ("\n".join(lines) + "\n").encode())
     if not source.secure:
         err.print(f"[yellow]{WARNING}[/]")
     figures = {
@@ -72,6 +70,12 @@ def shuffle(
         print_json(figures)
     else:
         out.print(escape(f"wrote {save}: {len(answers):,} answers, alpha {found.artifact.claim['alpha']}"))
+
+
+def _cell(text: str) -> str:
+    """A cell of a CSV file, quoted where it must be: also for a bare carriage return."""
+    plain = text and not any(sign in text for sign in ',"\r\n')
+    return text if plain else '"' + text.replace('"', '""') + '"'
 
 
 def is_order(path: Path) -> bool:
@@ -86,12 +90,14 @@ def is_order(path: Path) -> bool:
 def show_verified_order(path: Path, as_json: bool) -> None:
     """Verify an order and say what was recomputed."""
     from optdp.mallows.artifact import verify_order
+    from optdp.mallows.problem import OrderShuffle
+    from optdp.math.exact import decimal_up
 
     found = verify_order(path)
-    claim = found.artifact.claim
+    claim, certified = found.artifact.claim, decimal_up(found.alpha, 12)
     figures = {
         "file": str(path), "status": "verified", "n": found.artifact.n, "alpha": claim["alpha"],
-        "certified_alpha": float(found.alpha), "theta": claim["theta"], "sensitivity": found.sensitivity,
+        "certified_alpha": float(found.alpha), "theta": _finite(found.theta), "sensitivity": found.sensitivity,
         "width": claim["width"], "groups": found.artifact.digest, "sha256": found.artifact.sha256,
         "seconds": round(found.seconds, 3),
     }  # fmt: skip
@@ -100,8 +106,12 @@ def show_verified_order(path: Path, as_json: bool) -> None:
         return
     table = Table(show_header=False, box=None, padding=(0, 2))
     table.add_row("[bold green]verified[/]", escape(str(path)))
-    table.add_row("alpha", f"{float(found.alpha):.12g}  (claimed {claim['alpha']})")
+    table.add_row("alpha", f"{certified}  (claimed {claim['alpha']})")
     table.add_row("sensitivity", f"{found.sensitivity:,}, recomputed from {len(found.groups):,} groups")
     out.print(table)
     print(f"  sha256  {found.artifact.sha256}")
-    explain(str(claim.get("meaning", "")))
+    explain(OrderShuffle.meaning)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from optdp.arguments import AsJson, ProblemPath, check_writable
+from optdp.arguments import AsJson, ProblemPath, check_apart, check_writable
 from optdp.errors import ProblemError
 from optdp.printing import bar, err, figure, out, print_json, progress
 
@@ -67,8 +67,7 @@ def run(
 
     source = Source(seed)
     check_writable(save)
-    _check_apart(save, data, "--data")
-    _check_apart(save, problem, "the problem")
+    check_apart(save, {"--data": data, "the problem": problem})
     given: Any = load(problem)
     if given.kind not in RUNNABLE:
         raise ProblemError(f"run needs a shuffle protocol ({', '.join(RUNNABLE)}). Found kind {given.kind}.")
@@ -114,16 +113,6 @@ def _estimated(given: Any, data: Path, columns: list[str], clip: bool, source: A
         "private": source.secure,
         "note": "" if source.secure else WARNING,
     }
-
-
-def _check_apart(save: Path, other: Path, name: str) -> None:
-    """Refuse to write over what is read."""
-    try:
-        same = save.exists() and other.exists() and save.samefile(other)
-    except OSError as error:
-        raise ProblemError(f"--out must be a name that can be written: {error.strerror}.") from None
-    if same:
-        raise ProblemError(f"--out must be a file of its own. Found that it is {name}. Choose another name.")
 
 
 def _show(document: dict[str, Any], saved: Path) -> None:

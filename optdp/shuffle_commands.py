@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optdp.arguments import AsJson, ProblemPath, check_writable
+from optdp.arguments import AsJson, ProblemPath, check_apart, check_writable
 from optdp.errors import ProblemError
 from optdp.printing import out, print_json, progress
 
@@ -93,6 +93,7 @@ def curve(
 
 def answer(problem: Problem, as_json: bool, save: Path | None = None) -> None:
     """Solve a question about shuffling, write the order if there is one, and show what came out."""
+    from optdp.mallows.groups import FILES
     from optdp.protocol_printing import show_any
     from optdp.solution import solve
 
@@ -100,6 +101,8 @@ def answer(problem: Problem, as_json: bool, save: Path | None = None) -> None:
         if problem.kind != "order-shuffle":
             raise ProblemError(f"kind = {problem.kind!r} has no tables to write. Leave --out, or use --json.")
         check_writable(save)
+        spec: Any = getattr(problem, "spec", {})
+        check_apart(save, {f"the file of {name}": Path(spec[name]) for name in FILES if name in spec})
 
     with progress(as_json) as say:
         solution: Any = solve(problem, progress=say)

@@ -45,6 +45,12 @@ SAYS = {
     "if_the_shuffler_fails.py": ["Geo-Shuffle   1.043         10.33", "SGDL-Shuffle  4.801         4.97"],
     "shuffled_histogram.py": ["epsilon 1.4006 for the whole histogram", "gaussian-projected"],
     "real_sum.py": ["messages 0..10, 1.45% of them random", "the constants of Theorem 1:   50.4"],
+    "order_attack.py": ["3,000 people, 8 values, eps = 2.5, alpha = 4", "uniform shuffle                      0.000"],
+    "order_friends.py": ["2,000 people with 10.9 friends on average, at most 23", "theta is 14.1 times"],
+    "order_granularity.py": [
+        "4,000 records, eps = 2.55, alpha = 4",
+        "no shuffle        0.972       0.999         1.000",
+    ],
     "wrong_prior.py": ["0.1 away               0.30           0.30", "half known"],
 }
 """What each script must print, at least. The geometric errors follow from 2q/(1-q^2)."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,8 +25,8 @@ import numpy as np
 from optdp.artifact.files import name_of, read_bytes, write_bytes
 from optdp.artifact.strict_json import canonical, parse
 from optdp.errors import ArtifactError, CertificateError, ProblemError
-from optdp.mallows.groups import Groups, Whole
-from optdp.mallows.mechanism import alpha_of
+from optdp.mallows.groups import FILES, Groups, Whole
+from optdp.mallows.mechanism import alpha_of, dispersion
 from optdp.mallows.problem import DISTANCES
 from optdp.mallows.sensitivity import sensitivity, width
 from optdp.math.exact import show, shown, to_fraction
@@ -35,7 +36,10 @@ if TYPE_CHECKING:
 
 FORMAT = "optdp/order"
 _KEYS = {"format", "version", "n", "distance", "order", "groups", "problem", "claim", "provenance", "sha256"}
-_FILES = ("points", "graph", "data", "file")
+_CLAIM = {"alpha", "theta", "q", "sensitivity", "width", "lower_bound", "meaning"}
+_WHOLE = ("sensitivity", "width", "lower_bound")
+_NUMBER = re.compile(r"[0-9]{1,400}(\.[0-9]{1,400})?(e[-+]?[0-9]{1,4})?(/[0-9]{1,400})?")
+_DIGITS = re.compile(r"[0-9]{1,1000}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +54,11 @@ class Order:
     claim: Mapping[str, Any]
     sha256: str
 
+    def files(self, folder: Path) -> list[Path]:
+        """Where the groups come from."""
+        spec = self.problem.get("groups") or {}
+        return [folder / spec[key] for key in FILES if isinstance(spec.get(key), str)]
+
     @property
     def q(self) -> Fraction:
         return Fraction(int(self.claim["q"][0]), int(self.claim["q"][1]))
@@ -63,6 +72,7 @@ class VerifiedOrder:
     groups: Groups
     sensitivity: int
     alpha: Fraction
+    theta: float
     seconds: float
 
 
@@ -72,7 +82,7 @@ def write_order(solution: OrderSolution, path: Path) -> None:
     spec = dict(problem.spec)
     folder = Path(os.path.realpath(path)).parent
     if spec:
-        spec = {key: os.path.relpath(value, folder) if key in _FILES else value for key, value in spec.items()}
+        spec = {key: os.path.relpath(value, folder) if key in FILES else value for key, value in spec.items()}
     document: dict[str, Any] = {
         "format": FORMAT,
         "version": 1,
@@ -101,7 +111,7 @@ def read_order(path: str | Path) -> Order:
     document = parse(read_bytes(path))
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ArtifactError(f"An order's file has the format {FORMAT!r}. Found something else in {name_of(path)}.")
-    if document.get("version") != 1 or set(document) != _KEYS:
+    if type(document.get("version")) is not int or document["version"] != 1 or set(document) != _KEYS:
         raise ArtifactError(f"{name_of(path)} must have version 1 and the keys {', '.join(sorted(_KEYS))}.")
     if document["sha256"] != _digest({key: value for key, value in document.items() if key != "sha256"}):
         raise ArtifactError(f"{name_of(path)} was changed: its sha256 does not fit. Do not use it; solve again.")
@@ -139,7 +149,11 @@ def verify_order(path: str | Path, groups: Groups | None = None) -> VerifiedOrde
     alpha = alpha_of(found.q, largest)
     if alpha > wanted:
         raise CertificateError(f"alpha is claimed to be {show(wanted)}. Found {float(alpha):.12g}. Do not use it.")
-    return VerifiedOrder(found, groups, largest, alpha, time.perf_counter() - begin)
+    theta = dispersion(found.q)
+    claimed = found.claim["theta"]
+    if (claimed is None) != math.isinf(theta) or (claimed is not None and not math.isclose(float(claimed), theta)):
+        raise CertificateError(f"theta is claimed to be {shown(claimed)}. Found {theta:.12g}. Do not use it.")
+    return VerifiedOrder(found, groups, largest, alpha, theta, time.perf_counter() - begin)
 
 
 def _groups(found: Order, folder: Path) -> Groups:
@@ -156,10 +170,24 @@ def _check_claim(document: Mapping[str, Any]) -> None:
     plain = isinstance(claim, dict) and isinstance(document["problem"], dict)
     if not plain or not all(isinstance(text, str) for text in texts) or document["distance"] not in DISTANCES:
         raise ArtifactError("An order's file must name a distance, the digest of its groups, a problem and a claim.")
-    if not isinstance(claim.get("alpha"), str) or type(claim.get("sensitivity")) is not int:
-        raise ArtifactError("A claim must have alpha, a decimal string, and sensitivity, a whole number.")
-    q: Any = claim.get("q")
-    digits = isinstance(q, list) and len(q) == 2 and all(isinstance(part, str) and part.isdecimal() for part in q)
+    if set(claim) != _CLAIM or any(type(claim[name]) is not int or claim[name] < 0 for name in _WHOLE):
+        raise ArtifactError(f"A claim must have {', '.join(sorted(_CLAIM))}; {', '.join(_WHOLE)} whole numbers.")
+    theta, alpha = claim["theta"], claim["alpha"]
+    if (
+        not isinstance(alpha, str)
+        or not _NUMBER.fullmatch(alpha)
+        or not (theta is None or (isinstance(theta, str) and _NUMBER.fullmatch(theta)))
+    ):
+        raise ArtifactError("alpha and theta must be decimal strings. Found something else.")
+    stated = tuple(document["problem"].get(name) for name in ("kind", "alpha", "distance"))
+    if stated != ("order-shuffle", alpha, document["distance"]) or claim["lower_bound"] > claim["sensitivity"]:
+        raise ArtifactError("The claim must be that of the problem in the file. Found another.")
+    if not re.fullmatch("[0-9a-f]{64}", document["groups"]) or not isinstance(document["provenance"], dict):
+        raise ArtifactError("groups must be a SHA-256 digest, and provenance an object. Found something else.")
+    q: Any = claim["q"]
+    digits = (
+        isinstance(q, list) and len(q) == 2 and all(isinstance(part, str) and _DIGITS.fullmatch(part) for part in q)
+    )
     if not digits or max(map(len, q)) > 1000 or int(q[1]) == 0 or int(q[0]) > int(q[1]):
         raise ArtifactError(f"q must be two decimal strings, a fraction from 0 to 1. Found {shown(q)}.")
 

@@ -9,10 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, StrictInt, StrictStr, ValidationError
 
+from optdp.data import read_columns
 from optdp.errors import ProblemError
 from optdp.file_models import Documented, Exact, Strict, Sweep
 from optdp.mallows import sources
-from optdp.mallows.groups import Groups
+from optdp.mallows.groups import FILES, Groups
 from optdp.mallows.problem import OrderShuffle
 from optdp.mallows.study import Study
 from optdp.math.exact import shown, to_fraction
@@ -55,14 +56,14 @@ class GroupsModel(Strict):
             if self.columns is None or self.radius is None:
                 raise ProblemError("Groups by points need columns and a radius. Add them.")
             places = sources.points_csv(Path(self.points), self.columns, self.metric)
-            return sources.from_points(places, float(to_fraction(self.radius, "radius")), self.metric)
+            return sources.from_points(places, _float(self.radius, "radius"), self.metric)
         if self.graph is not None:
             edges, found = sources.edges_csv(Path(self.graph), self.n)
             return sources.from_graph(edges, self.hops, found)
         if self.data is not None:
             if self.column is None:
                 raise ProblemError("Groups by data need a column. Add it.")
-            within = None if self.within is None else float(to_fraction(self.within, "within"))
+            within = None if self.within is None else _float(self.within, "within")
             return sources.from_column(sources.column_csv(Path(self.data), self.column, within is not None), within)
         assert self.file is not None
         return sources.from_lists(Path(self.file), self.n)
@@ -84,11 +85,12 @@ class StudyModel(Strict):
     seed: StrictInt = 1
 
     def build(self) -> Study:
-        labels = sources.column_csv(Path(self.data), self.column, numbers=False)
-        known, values = np.unique(labels, return_inverse=True)
+        labels = read_columns(Path(self.data), [self.column])[self.column.strip()]
+        known = {label: i for i, label in enumerate(sorted({label.strip() for label in labels}))}
+        values = np.array([known[label.strip()] for label in labels], dtype=np.int64)
         settings = {name: getattr(self, name) for name in ("neighbours", "trials", "repeats", "model", "seed")}
-        epsilon = float(to_fraction(self.epsilon, "epsilon"))
-        return Study(values.astype(np.int64), max(2, len(known)), epsilon, **settings)
+        epsilon = _float(self.epsilon, "epsilon")
+        return Study(values, max(2, len(known)), epsilon, **settings)
 
 
 class OrderShuffleFile(Documented):
@@ -104,12 +106,15 @@ class OrderShuffleFile(Documented):
     sweep: Sweep | None = None
 
     def build(self) -> OrderShuffle:
-        budget = float(to_fraction(self.budget, "budget"))
+        budget = _float(self.budget, "budget")
         study = None if self.study is None else self.study.build()
         return OrderShuffle(
             self.groups.build(), self.alpha, self.distance, self.ordering, budget, self.groups.spec(), study
         )
 
 
-FILES = ("points", "graph", "data", "file")
-"""The entries of [groups] that name a file."""
+def _float(value: int | str, name: str) -> float:
+    exact = to_fraction(value, name)
+    if abs(exact) > 10**300:
+        raise ProblemError(f"{name} must be a number of a reasonable size. Found {shown(value)}.")
+    return float(exact)

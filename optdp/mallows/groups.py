@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optdp.errors import ProblemError
-from optdp.math.exact import check_whole
+from optdp.math.exact import check_whole, shown
 
 Whole = NDArray[np.int64]
 LARGEST_N = 10**7
+FILES = ("points", "graph", "data", "file")
+"""The entries of a file's [groups] that name another file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +37,7 @@ class Groups:
     def of(cls, groups: Iterable[Sequence[int]], n: int, points: Any = None) -> Groups:
         """Groups given one by one."""
         check_whole(n, "n", 1, LARGEST_N)
-        listed = [np.asarray(group, dtype=np.int64) for group in groups]
+        listed = [_records(group, number) for number, group in enumerate(groups)]
         for number, group in enumerate(listed):
             if group.size and (group.min() < 0 or group.max() >= n):
                 wrong = int(group[(group < 0) | (group >= n)][0])
@@ -68,3 +70,16 @@ class Groups:
         sums.update(self.starts.astype("<i8").tobytes())
         sums.update(self.members.astype("<i8").tobytes())
         return sums.hexdigest()
+
+
+def _records(group: Any, number: int) -> NDArray[Any]:
+    """The record numbers of a group, as they are given."""
+    try:
+        found = np.asarray(group)
+    except ValueError:
+        found = np.zeros((0, 0))
+    if found.ndim == 1 and not found.size:
+        return np.zeros(0, dtype=np.int64)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise ProblemError(f"A group must be a list of record numbers. Found {shown(group)} as group {number}.")
+    return found

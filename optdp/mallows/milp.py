@@ -83,7 +83,7 @@ def branched(groups: Groups, seconds: float, start: Whole | None = None) -> Exac
     """HiGHS looks for an order that is better than `start`; there is none if it finds the program infeasible."""
     known = np.arange(groups.n, dtype=np.int64) if start is None else start
     value = sensitivity(groups, known)
-    floor = lower_bound(groups)
+    floor = lower_bound(groups, min(15.0, seconds))
     if floor >= value:
         return Exact(known, value, value)
     program = Program(groups)

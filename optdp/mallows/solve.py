@@ -16,7 +16,7 @@ import numpy as np
 from optdp.errors import ProblemError
 from optdp.mallows.bounds import lower_bound
 from optdp.mallows.groups import Whole
-from optdp.mallows.mechanism import alpha_of, check_order, ratio, shuffled
+from optdp.mallows.mechanism import alpha_of, check_order, dispersion, ratio, shuffled
 from optdp.mallows.orderings import ordered
 from optdp.mallows.portfolio import best_order
 from optdp.mallows.problem import OrderShuffle
@@ -26,6 +26,8 @@ from optdp.math.exact import show
 from optdp.math.source import Source
 
 Progress = Callable[[str], None]
+MOST_BOUND = 15.0
+"""Seconds for the lower bound, or a quarter of the budget if that is less."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,7 +53,7 @@ class OrderSolution:
     @property
     def theta(self) -> float:
         """The dispersion, `-log q`; infinite where nobody is grouped with anybody."""
-        return -math.log(self.q) if self.q else math.inf
+        return dispersion(self.q)
 
     @property
     def paper_theta(self) -> float:
@@ -173,7 +175,9 @@ def solve_order(problem: OrderShuffle, progress: Progress = lambda _: None) -> O
     check_order(order, groups.n)
     progress("the exact sensitivity, and a lower bound")
     largest = sensitivity(groups, order, problem.distance)
-    below = largest if status == "optimal" else min(largest, lower_bound(groups))
+    below = largest
+    if status != "optimal":
+        below, status = _bounded(problem, largest, status)
     note = "" if largest else "nobody is grouped with anybody: the order is left alone"
     return OrderSolution(
         problem=problem, order=order, ordering=name, sensitivity=largest, width=width(groups, order),
@@ -181,3 +185,17 @@ def solve_order(problem: OrderShuffle, progress: Progress = lambda _: None) -> O
         lower_bound=below, q=ratio(problem.alpha, largest), status=status, note=note,
         seconds=time.perf_counter() - begin,
     )  # fmt: skip
+
+
+def _bounded(problem: OrderShuffle, largest: int, status: str) -> tuple[int, str]:
+    """What no order is below, and the status after that; an interrupted search is not kept waiting for it."""
+    groups = problem.groups
+    below = int((groups.sizes * (groups.sizes - 1) // 2).max(initial=0))
+    if status != "interrupted":
+        try:
+            below = max(below, lower_bound(groups, min(MOST_BOUND, problem.budget / 4)))
+        except KeyboardInterrupt:
+            status = "interrupted"
+    if below >= largest:
+        return largest, "optimal"
+    return below, status

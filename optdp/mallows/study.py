@@ -6,6 +6,7 @@ how large groups should be, on data that they may see.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -51,6 +52,9 @@ class Study:
         check_values(self.values, self.k)
         for name in ("neighbours", "trials", "repeats"):
             check_whole(getattr(self, name), name, 1, 10**6)
+        check_whole(self.seed, "seed", 0, 2**63)
+        if not 0 < self.epsilon < math.inf:
+            raise ProblemError(f"epsilon must be a number above 0. Found {self.epsilon}.")
         if self.model not in MODELS:
             raise ProblemError(f"model must be one of {', '.join(MODELS)}. Found {self.model!r}.")
 

@@ -29,6 +29,7 @@ from optdp.noise.lp import formulate
 from optdp.solvers.compare import raw_epsilon
 from optdp.solvers.cvxpy import cvxpy_solvers, solve_cvxpy
 from tests.bench.amplification import amplification
+from tests.bench.orders import orders
 from tests.bench.plans import large, plans
 from tests.bench.shuffle import shuffle
 from tests.random_problems import problem as random_problem
@@ -199,6 +200,7 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "large": large,
     "amplification": amplification,
     "shuffle": shuffle,
+    "orders": orders,
 }
 
 

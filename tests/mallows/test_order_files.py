@@ -117,7 +117,7 @@ def test_a_forged_order_is_refused(order: Path) -> None:
         ({"claim__sensitivity": held["claim"]["sensitivity"] - 1}, CertificateError),
         ({"claim__q": ["0", "1"]}, CertificateError),
         ({"claim__q": ["1", "2"]}, CertificateError),
-        ({"claim__alpha": "0.5"}, CertificateError),
+        ({"claim__alpha": "0.5", "problem__alpha": "0.5"}, CertificateError),
         ({"groups": "0" * 64}, ArtifactError),
         ({"order": [*held["order"][:-1], held["order"][0]]}, ArtifactError),
         ({"order": held["order"][:-1]}, ArtifactError),
@@ -199,3 +199,65 @@ def test_data_of_another_length_and_other_groups(folder: Path, order: Path, run:
     assert code == 2
     assert "groups must be those" in wrong
     assert not (folder / "z.csv").exists()
+
+
+def test_claims_that_lie_or_are_missing(order: Path) -> None:
+    """Sealed again by a forger: everything that is printed was recomputed or checked."""
+    genuine = order.read_text()
+    held = json.loads(genuine)
+    claim = held["claim"]
+    less = {key: value for key, value in claim.items() if key != "width"}
+    for changes in (
+        {"claim__theta": "99"},
+        {"claim__theta": None},
+        {"claim__lower_bound": 10**9},
+        {"claim__width": 2.0},
+        {"claim__width": claim["width"] + 1},
+        {"claim": less},
+        {"claim": {**claim, "more": 1}},
+        {"claim__alpha": " 1\n"},
+        {"problem": {**held["problem"], "alpha": "2"}},
+        {"problem": {**held["problem"], "distance": "hamming"}},
+        {"version": True},
+        {"provenance": 5},
+        {"groups": "[/red]" * 11},
+    ):
+        order.write_text(genuine)
+        forge(order, **changes)
+        with pytest.raises((ArtifactError, CertificateError)):
+            verify_order(order)
+
+
+def test_nothing_that_is_read_is_written_over(folder: Path, order: Path, run: Run) -> None:
+    answers = folder / "answers.csv"
+    for target in (order, answers, folder / "places.csv"):
+        before = target.read_bytes()
+        code, _, wrong = run("shuffle", order, "--data", answers, "--column", "y", "--out", target)
+        assert code == 2
+        assert "file of its own" in wrong
+        assert target.read_bytes() == before
+    for target in (folder / "p.toml", folder / "places.csv"):
+        code, _, wrong = run("solve", folder / "p.toml", "--out", target)
+        assert code == 2
+        assert "file of its own" in wrong
+
+
+def test_cells_come_back_as_they_went(folder: Path, order: Path, run: Run) -> None:
+    answers = ["a,b", 'say "x"', "line\nbreak", "bare\rreturn", "", "=1+1", *(f"v{i}" for i in range(54))]
+    with (folder / "odd.csv").open("w", newline="") as file:
+        table = csv.writer(file, quoting=csv.QUOTE_ALL)
+        table.writerows([["y"], *([answer] for answer in answers)])
+    code, _, wrong = run("shuffle", order, "--data", folder / "odd.csv", "--column", " y", "--out", folder / "z.csv")
+    assert code == 0, wrong
+    with (folder / "z.csv").open(newline="") as file:
+        rows = [row["y"] for row in csv.DictReader(file)]
+    assert sorted(rows) == sorted(answers)
+
+
+@pytest.mark.parametrize("alpha", ["3000", "1000000", "0.000001"])
+def test_extreme_alphas(folder: Path, run: Run, alpha: str) -> None:
+    (folder / "groups.json").write_text(json.dumps({"n": 6, "groups": [[0, 1, 2], [2, 3], [4]]}))
+    (folder / "g.toml").write_text(f'kind = "order-shuffle"\nalpha = {alpha}\n[groups]\nfile = "groups.json"\n')
+    code, _, wrong = run("solve", folder / "g.toml", "--out", folder / "o.json")
+    assert code == 0, wrong
+    assert run("verify", folder / "o.json")[0] == 0
