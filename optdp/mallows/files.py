@@ -64,7 +64,8 @@ class GroupsModel(Strict):
             if self.column is None:
                 raise ProblemError("Groups by data need a column. Add it.")
             within = None if self.within is None else _float(self.within, "within")
-            return sources.from_column(sources.column_csv(Path(self.data), self.column, within is not None), within)
+            values = sources.column_csv(Path(self.data), self.column, within is not None)
+            return sources.from_column(values, within, once=True)  # equal groups once: the sensitivity is the same
         assert self.file is not None
         return sources.from_lists(Path(self.file), self.n)
 
