@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -72,6 +73,7 @@ def sweep(file: ProblemFile, progress: Callable[[str], None] = lambda _: None, p
     series = plan.series or both[: 1 if file.data.get("kind") in PROTOCOLS else 2]
     lines: dict[str, list[float | None]] = {}
     drawn: dict[str, None] = {}  # what the lines are of, in their order
+    known: dict[str, tuple[Problem, Any]] = {}
     interrupted = False
     try:
         for number, entry in enumerate(series):
@@ -81,9 +83,17 @@ def sweep(file: ProblemFile, progress: Callable[[str], None] = lambda _: None, p
             lines[label] = [None] * len(places)
             for i, place in enumerate(places):
                 progress(f"{label}: {i + 1} of {len(places)}")
-                problem = from_spec(_moved(base, plan, place))
+                moved = _moved(base, plan, place)
+                same = json.dumps(moved, sort_keys=True, default=str)
+                if same not in known:  # lines of one problem's figures are of one solution
+                    problem = from_spec(moved)
+                    known[same] = problem, _solution(problem) if problem.kind in PROTOCOLS else None
+                problem, solution = known[same]
                 drawn[shown if shown not in SHOWN else getattr(problem, "unknown", "value")] = None
-                lines[label][i] = _solved(problem, shown)
+                if problem.kind in PROTOCOLS:
+                    lines[label][i] = None if solution is None else _figure(solution, shown)
+                else:
+                    lines[label][i] = _solved(problem, shown)
     except KeyboardInterrupt:
         interrupted = True
     return Curve(
@@ -175,9 +185,17 @@ def _solved(problem: Problem, shown: str) -> float | None:
         solution: Any = solve(problem)
     except OptdpError:
         return None
-    if shown == "lower" and problem.kind not in PROTOCOLS:
+    if shown == "lower":
         return None if solution.lower_bound is None else float(solution.lower_bound)
     return _figure(solution, shown)
+
+
+def _solution(problem: Problem) -> Any:
+    """The solution of a problem; None if it has none."""
+    try:
+        return solve(problem)
+    except OptdpError:
+        return None
 
 
 def _figure(solution: Any, name: str) -> float | None:

@@ -17,7 +17,7 @@ from optdp.errors import ProblemError
 from optdp.mallows.bounds import lower_bound
 from optdp.mallows.groups import Whole
 from optdp.mallows.mechanism import alpha_of, check_order, dispersion, ratio, shuffled
-from optdp.mallows.orderings import ordered
+from optdp.mallows.orderings import along, ordered
 from optdp.mallows.portfolio import best_order
 from optdp.mallows.problem import OrderShuffle
 from optdp.mallows.sensitivity import paper_sensitivity, sensitivity, width
@@ -175,6 +175,8 @@ def solve_order(problem: OrderShuffle, progress: Progress = lambda _: None) -> O
     check_order(order, groups.n)
     progress("the exact sensitivity, and a lower bound")
     largest = sensitivity(groups, order, problem.distance)
+    if problem.distance == "kendall" and sensitivity(groups, other := along(groups, order)) <= largest:
+        order, largest = other, sensitivity(groups, other)  # as private, and more can be learned
     below = largest
     if status != "optimal":
         below, status = _bounded(problem, largest, status)

@@ -15,14 +15,13 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse.csgraph import connected_components
 
 from optdp.mallows.attacks import Shuffle, check_values, no_shuffle, order_shuffle, reports, uniform_shuffle, vulnerable
 from optdp.mallows.groups import Groups, Whole
 from optdp.mallows.learnability import Model, learnability_error
 from optdp.mallows.mechanism import ratio
 from optdp.mallows.neighbourhoods import Reals, from_points
-from optdp.mallows.orderings import Ordering, adjacency, applicable, bfs, hilbert
+from optdp.mallows.orderings import Ordering, along, applicable, bfs
 from optdp.mallows.sensitivity import paper_sensitivity, placed, sensitivities, sensitivity
 from optdp.math.exact import Number, check_whole, to_fraction
 from optdp.math.source import Source
@@ -84,20 +83,6 @@ def least(groups: Groups) -> Whole:
     """The order of least sensitivity among those that are quick to find; of several the shortest way by the points."""
     found = [along(groups, find(groups)) for find in applicable(groups).values()]
     return min(found, key=lambda order: (sensitivity(groups, order), _way(groups, order)))
-
-
-def along(groups: Groups, order: Whole) -> Whole:
-    """The same order with parts that share no group one after another, as a curve through the points meets them.
-
-    No sensitivity rises by it, but more is learned: the shuffle mixes records that follow each other in the order, and
-    now these are neighbours even if they are in no group together.
-    """
-    if groups.points is None:
-        return order
-    count, part = connected_components(adjacency(groups), directed=False)
-    met = np.full(count, groups.n, dtype=np.int64)
-    np.minimum.at(met, part[hilbert(groups)], np.arange(groups.n))
-    return order[np.argsort(met[part[order]], kind="stable")]
 
 
 def radius_sweep(
