@@ -130,7 +130,7 @@ def show_order(solution: OrderSolution) -> None:
     worst = max(1, *lines.values())
     for name, value in lines.items():
         table.add_row(name, f"{value:12,}  [{'green' if 'exact' in name else 'blue'}]{bar(value / worst)}[/]")
-    table.add_row("theta", f"{_number(solution.theta)}  (by E's bound {_number(solution.paper_theta)})")
+    table.add_row("theta", f"{solution.theta:.9g}  (by E's bound {solution.paper_theta:.9g})")
     _close(table, solution)
     explain(solution.problem.meaning)
 
@@ -164,4 +164,4 @@ def _draw_profile(profile: Sequence[tuple[float, float]]) -> None:
 def _number(value: float | None) -> str:
     if value is None:
         return "none"
-    return figure(value) if math.isfinite(value) else "infinite"
+    return figure(value) if math.isfinite(value) else "nothing is hidden"
