@@ -14,8 +14,8 @@ from rich.table import Table
 from optdp.arguments import AsJson, check_apart, check_writable
 from optdp.errors import ProblemError
 from optdp.printing import err, explain, out, print_json, progress
+from optdp.run_command import WARNING
 
-WARNING = "seeded draws can be repeated and are not private"
 OrderPath = Annotated[Path, typer.Argument(help="An order that `optdp solve --out` wrote.")]
 
 
