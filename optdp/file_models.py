@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 from optdp.errors import ProblemError
+from optdp.math.exact import shown, to_fraction
 
 LARGEST_FILE = 64 * 1024 * 1024
 
@@ -59,3 +60,11 @@ def read_text(place: Path, form: str) -> str:
         raise ProblemError(f"Cannot read {place}: {error.strerror}.") from None
     except ValueError as error:
         raise ProblemError(f"{place} is not a {form} file: {str(error).splitlines()[0]}.") from None
+
+
+def plain_number(value: int | str, name: str) -> float:
+    """An exact number as a float, if it has a reasonable size."""
+    exact = to_fraction(value, name)
+    if abs(exact) > 10**300:
+        raise ProblemError(f"{name} must be a number of a reasonable size. Found {shown(value)}.")
+    return float(exact)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from pathlib import Path
 from typing import Annotated
@@ -91,13 +90,13 @@ def show_verified_order(path: Path, as_json: bool) -> None:
     """Verify an order and say what was recomputed."""
     from optdp.mallows.artifact import verify_order
     from optdp.mallows.problem import OrderShuffle
-    from optdp.math.exact import decimal_up
+    from optdp.math.exact import decimal_up, finite
 
     found = verify_order(path)
     claim, certified = found.artifact.claim, decimal_up(found.alpha, 12)
     figures = {
         "file": str(path), "status": "verified", "n": found.artifact.n, "alpha": claim["alpha"],
-        "certified_alpha": float(found.alpha), "theta": _finite(found.theta), "sensitivity": found.sensitivity,
+        "certified_alpha": float(found.alpha), "theta": finite(found.theta), "sensitivity": found.sensitivity,
         "width": claim["width"], "groups": found.artifact.digest, "sha256": found.artifact.sha256,
         "seconds": round(found.seconds, 3),
     }  # fmt: skip
@@ -111,7 +110,3 @@ def show_verified_order(path: Path, as_json: bool) -> None:
     out.print(table)
     print(f"  sha256  {found.artifact.sha256}")
     explain(OrderShuffle.meaning)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

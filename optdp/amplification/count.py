@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 from optdp.amplification.calibrate import LARGEST_EPSILON
 from optdp.amplification.family import LARGEST_EPS0
-from optdp.amplification.problem import down, positive, small, up
+from optdp.amplification.problem import positive, small
 from optdp.amplification.rows import Row
 from optdp.errors import ProblemError
 from optdp.math.counts import LARGEST, CountSetting, Enclosure, count_delta
-from optdp.math.exact import Number, check_whole, show, shown
+from optdp.math.exact import Number, check_whole, down, show, shown, up
 from optdp.math.roots import edge
 
 _MEANING = (

@@ -17,8 +17,8 @@ from optdp.amplification.family import Randomizer
 from optdp.amplification.problem import Amplification
 from optdp.amplification.randomizers import KRR, Generic
 from optdp.errors import ProblemError
-from optdp.file_models import Documented, Exact, Strict, Sweep, read_text
-from optdp.math.exact import check_whole, shown, to_fraction
+from optdp.file_models import Documented, Exact, Strict, Sweep, plain_number, read_text
+from optdp.math.exact import check_whole
 
 
 class GenericModel(Strict):
@@ -78,7 +78,7 @@ class ChannelModel(Strict):
         if len(rows) * sum(map(len, rows)) > LARGEST_CHANNEL:
             raise ProblemError(f"A channel of {len(rows)} inputs and {len(rows[0])} messages is too large.")
         return Channel.of(
-            [[_number(entry, "A channel's entry (there is no header line)") for entry in row] for row in rows]
+            [[plain_number(entry, "A channel's entry (there is no header line)") for entry in row] for row in rows]
         )
 
 
@@ -181,14 +181,7 @@ class KRRCountFile(Swept):
 
 
 def _float(value: int | str | None, name: str) -> float | None:
-    return None if value is None else _number(value, name)
-
-
-def _number(value: int | str, name: str) -> float:
-    exact = to_fraction(value, name)
-    if abs(exact) > 10**300:
-        raise ProblemError(f"{name} must be a number of a reasonable size. Found {shown(value)}.")
-    return float(exact)
+    return None if value is None else plain_number(value, name)
 
 
 def _table(path: Path) -> Sequence[Sequence[str]]:

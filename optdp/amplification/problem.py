@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -12,7 +11,7 @@ from optdp.amplification.calibrate import LARGEST_EPSILON, LARGEST_N, Question
 from optdp.amplification.family import LARGEST_EPS0, Randomizer, described
 from optdp.amplification.randomizers import KRR
 from optdp.errors import ProblemError
-from optdp.math.exact import Number, check_whole, show, shown, to_fraction
+from optdp.math.exact import Number, check_whole, down, show, shown, to_fraction, up
 
 SMALLEST_DELTA = Fraction(1, 10**300)
 _MEANING = (
@@ -141,15 +140,3 @@ def small(delta: Number | None) -> Fraction | None:
     if not SMALLEST_DELTA <= exact < 1:
         raise ProblemError(f"delta must be at least 1e-300 and below 1. Found {delta}.")
     return exact
-
-
-def up(value: Fraction) -> float:
-    """The float next to a number, not below it."""
-    near = float(value)
-    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
-
-
-def down(value: Fraction) -> float:
-    """The float next to a number, not above it."""
-    near = float(value)
-    return near if Fraction(near) <= value else math.nextafter(near, -math.inf)

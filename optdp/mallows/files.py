@@ -11,12 +11,12 @@ from pydantic import Field, StrictInt, StrictStr, ValidationError
 
 from optdp.data import read_columns
 from optdp.errors import ProblemError
-from optdp.file_models import Documented, Exact, Strict, Sweep
+from optdp.file_models import Documented, Exact, Strict, Sweep, plain_number
 from optdp.mallows import sources
 from optdp.mallows.groups import FILES, Groups
 from optdp.mallows.problem import OrderShuffle
 from optdp.mallows.study import Study
-from optdp.math.exact import shown, to_fraction
+from optdp.math.exact import shown
 
 
 class GroupsModel(Strict):
@@ -56,14 +56,14 @@ class GroupsModel(Strict):
             if self.columns is None or self.radius is None:
                 raise ProblemError("Groups by points need columns and a radius. Add them.")
             places = sources.points_csv(Path(self.points), self.columns, self.metric)
-            return sources.from_points(places, _float(self.radius, "radius"), self.metric)
+            return sources.from_points(places, plain_number(self.radius, "radius"), self.metric)
         if self.graph is not None:
             edges, found = sources.edges_csv(Path(self.graph), self.n)
             return sources.from_graph(edges, self.hops, found)
         if self.data is not None:
             if self.column is None:
                 raise ProblemError("Groups by data need a column. Add it.")
-            within = None if self.within is None else _float(self.within, "within")
+            within = None if self.within is None else plain_number(self.within, "within")
             values = sources.column_csv(Path(self.data), self.column, within is not None)
             return sources.from_column(values, within, once=True)  # equal groups once: the sensitivity is the same
         assert self.file is not None
@@ -90,7 +90,7 @@ class StudyModel(Strict):
         known = {label: i for i, label in enumerate(sorted({label.strip() for label in labels}))}
         values = np.array([known[label.strip()] for label in labels], dtype=np.int64)
         settings = {name: getattr(self, name) for name in ("neighbours", "trials", "repeats", "model", "seed")}
-        epsilon = _float(self.epsilon, "epsilon")
+        epsilon = plain_number(self.epsilon, "epsilon")
         return Study(values, max(2, len(known)), epsilon, **settings)
 
 
@@ -107,15 +107,8 @@ class OrderShuffleFile(Documented):
     sweep: Sweep | None = None
 
     def build(self) -> OrderShuffle:
-        budget = _float(self.budget, "budget")
+        budget = plain_number(self.budget, "budget")
         study = None if self.study is None else self.study.build()
         return OrderShuffle(
             self.groups.build(), self.alpha, self.distance, self.ordering, budget, self.groups.spec(), study
         )
-
-
-def _float(value: int | str, name: str) -> float:
-    exact = to_fraction(value, name)
-    if abs(exact) > 10**300:
-        raise ProblemError(f"{name} must be a number of a reasonable size. Found {shown(value)}.")
-    return float(exact)

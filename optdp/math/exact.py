@@ -176,3 +176,20 @@ def log_upper(ratio: Fraction) -> Fraction:
     """A rational that is at least `log(ratio)`."""
     with precision():
         return upper_fraction(ball(ratio).log(), 160)
+
+
+def up(value: Fraction) -> float:
+    """The float next to a number, not below it."""
+    near = float(value)
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+
+
+def down(value: Fraction) -> float:
+    """The float next to a number, not above it."""
+    near = float(value)
+    return near if Fraction(near) <= value else math.nextafter(near, -math.inf)
+
+
+def finite(value: float) -> float | None:
+    """A number as JSON can say it: None for an infinite one."""
+    return value if math.isfinite(value) else None

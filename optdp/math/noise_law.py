@@ -64,7 +64,7 @@ def noise_law(beta: Fraction, q: Fraction, reach: int) -> NoiseLaw:
     """The law of `SGDL(beta, q)` on `-reach..reach`; no noise at all for `beta = 0`."""
     if beta == 0:
         return NoiseLaw(np.append(0.0, np.full(reach, -np.inf)), -math.inf, 0.0)
-    a = -_log(q)
+    a = -log_of(q)
     if beta == 1:
         log_p = math.log(float((1 - q) / (1 + q))) - a * np.arange(reach + 1.0)
         error = 8.0 * UNIT * (2.0 + float(np.max(np.abs(log_p))))
@@ -117,6 +117,6 @@ def _guess(beta: float, a: float, x: int) -> float:
     return -math.expm1(-min(a, math.log(upper / (x + heavy))))
 
 
-def _log(q: Fraction) -> float:
+def log_of(q: Fraction) -> float:
     """`log q`, accurately also near one."""
     return math.log1p(float(q - 1)) if q > Fraction(1, 2) else math.log(q.numerator / q.denominator)

@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import Any
 
 from optdp.errors import InfeasibleError, ProblemError
-from optdp.math.exact import show
+from optdp.math.exact import down, show
 from optdp.math.gaussian import gaussian_sigma
 from optdp.math.roots import edge
 from optdp.shuffle.design import Design, distances, errors, largest_epsilon, local_epsilon, losses
@@ -181,7 +181,7 @@ def _largest_noise(
 ) -> Fraction:
     """The largest eps_geo that keeps epsilon at every distance, for a padding; none (`None`) means a very long one."""
     assert problem.epsilon is not None
-    wanted, delta = float(problem.epsilon), _below(problem.delta)
+    wanted, delta = float(problem.epsilon), down(problem.delta)
     shape = Design.noisy(problem.mechanism, n, beta, problem.epsilon, c, **_plain(problem))
     every = distances(shape, problem.max_distance)
     searched = _some(every)
@@ -237,7 +237,7 @@ def _normal_guess(total: Fraction, epsilon: float, delta: float) -> float:
 def _balanced(design: Design, problem: MetricShuffle) -> Design:
     """The padding that makes error times bits smallest, for given noise: epsilon stands for the error."""
     assert design.shares is not None
-    delta, best, worse = _below(problem.delta), None, 0
+    delta, best, worse = down(problem.delta), None, 0
     c = design.shares.padding(problem.delta)
     step = max(1, c // 24)
     searched = _some(distances(design, problem.max_distance))
@@ -257,7 +257,7 @@ def _shortest(design: Design, problem: MetricShuffle) -> Design:
     """The shortest padding with which given noise keeps epsilon, and with which truncation is rarer than delta."""
     assert design.shares is not None
     assert problem.epsilon is not None
-    delta, wanted, shares = _below(problem.delta), float(problem.epsilon), design.shares
+    delta, wanted, shares = down(problem.delta), float(problem.epsilon), design.shares
     places = distances(design, problem.max_distance)
     below, c = -1, shares.padding(problem.delta)
 
@@ -292,7 +292,7 @@ def _rr(problem: MetricShuffle, n: int, progress: Progress) -> Design:
     if problem.p is not None:
         return Design("rr", n, flip=problem.p / 2, **plain)
     assert problem.epsilon is not None
-    wanted, delta, bits = float(problem.epsilon), _below(problem.delta) / problem.dimensions, n * problem.k
+    wanted, delta, bits = float(problem.epsilon), down(problem.delta) / problem.dimensions, n * problem.k
     every = distances(Design("rr", n, **plain), problem.max_distance)
     shifts = _some(every) if problem.dimensions == 2 else [(d,) for d in _some(every)]
     places = sorted({d for shift in shifts for d in shift if 0 < d <= bits})
@@ -308,7 +308,7 @@ def _rr(problem: MetricShuffle, n: int, progress: Progress) -> Design:
     for _ in range(60):
         progress("certifying over all data sets")
         design = Design("rr", n, flip=_dyadic(math.exp(min(place, high)) / 2.0), **plain)
-        found = largest_epsilon(losses(design, _below(problem.delta), problem.max_distance, certified))
+        found = largest_epsilon(losses(design, down(problem.delta), problem.max_distance, certified))
         if found <= wanted and len(certified) == len(every):
             return design
         if found <= wanted:
@@ -334,11 +334,6 @@ def _short(value: float) -> Fraction:
     """A decimal of ten digits, not above the value."""
     digits = 10 - math.ceil(math.log10(value)) if value > 0 else 10
     return Fraction(math.floor(value * 10**digits), 10**digits)
-
-
-def _below(value: Fraction) -> float:
-    near = float(value)
-    return near if Fraction(near) <= value else math.nextafter(near, 0.0)
 
 
 _DESIGNS: dict[str, Callable[[MetricShuffle, int, Progress], Design]] = {

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from optdp.math.exact import geometric_ratio, precision, show, upper_fraction
-from optdp.math.noise_law import NoiseLaw
+from optdp.math.noise_law import NoiseLaw, log_of
 from optdp.shuffle import profile
 from optdp.shuffle.flips import flip_error, worst_losses
 from optdp.shuffle.profile import Losses
@@ -167,7 +167,7 @@ def errors(design: Design) -> tuple[float, float]:
 
 def sum_law(shares: Shares) -> NoiseLaw:
     """The law of all noise together, as far as it matters for its moments."""
-    reach = 64 + math.ceil(8.0 * shares.deviation - 40.0 / _log(shares.q))
+    reach = 64 + math.ceil(8.0 * shares.deviation - 40.0 / log_of(shares.q))
     return shares.law(shares.n, reach)
 
 
@@ -220,7 +220,3 @@ def _flipped(bits: int, design: Design, delta: float, chosen: Sequence[Any]) -> 
         most = max(most, loss)
         rising.append((distance, most))
     return rising
-
-
-def _log(q: Fraction) -> float:
-    return math.log1p(float(q - 1)) if q > Fraction(1, 2) else math.log(float(q))

@@ -16,10 +16,10 @@ from fractions import Fraction
 
 from optdp.amplification.bounds import BOUNDS, FINE, MIDDLE, leader
 from optdp.amplification.calibrate import answer
-from optdp.amplification.problem import Amplification, down
+from optdp.amplification.problem import Amplification
 from optdp.amplification.randomizers import KRR
 from optdp.errors import ProblemError
-from optdp.math.exact import log_upper
+from optdp.math.exact import down, log_upper
 
 GRID = 1 << 40
 """A deployed gamma is a multiple of 1/GRID."""

@@ -24,11 +24,11 @@ from typing import Any, ClassVar
 
 from optdp.amplification.calibrate import LARGEST_EPSILON, LARGEST_N
 from optdp.amplification.family import LARGEST_EPS0
-from optdp.amplification.problem import Amplification, down, positive, small
+from optdp.amplification.problem import Amplification, positive, small
 from optdp.amplification.randomizers import KRR
 from optdp.amplification.solve import point
 from optdp.errors import ProblemError
-from optdp.math.exact import Number, check_whole, show, shown
+from optdp.math.exact import Number, check_whole, down, show, shown
 from optdp.math.gaussian import gaussian_sigma
 from optdp.shuffle.estimators import ESTIMATORS
 from optdp.shuffle.gamma import deployed, eps0_of, gamma_of, private_gamma, promised_delta, promised_epsilon, worthwhile

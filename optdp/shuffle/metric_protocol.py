@@ -19,6 +19,7 @@ from optdp.errors import ProblemError
 from optdp.math import draws
 from optdp.math.source import Source
 from optdp.shuffle.design import Design, errors, sum_law
+from optdp.shuffle.messages import check_rows
 
 Whole = NDArray[np.int64]
 Packed = NDArray[np.uint8]
@@ -88,11 +89,7 @@ class MetricProtocol:
         if given.dtype.kind not in "iu":
             raise ProblemError(f"Values must be whole numbers. Found {given.dtype}. Round them first.")
         shape = (design.n,) if design.dimensions == 1 else (design.n, design.dimensions)
-        if given.shape[:1] != (design.n,):
-            rows = given.shape[0] if given.ndim else 0
-            raise ProblemError(
-                f"The design is for n = {design.n:,} people. Found {rows:,} rows. Change n, or the data."
-            )
+        check_rows(given.shape[0] if given.ndim else 0, design.n)
         if given.shape != shape:
             raise ProblemError(f"Values must have the shape {shape}. Found {given.shape}.")
         if given.size and (given.min() < 0 or given.max() > design.k):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optdp.errors import CertificateError, InfeasibleError, ProblemError
-from optdp.math.exact import show
+from optdp.math.exact import down, finite, show
 from optdp.shuffle import theorems
 from optdp.shuffle.calibrate import calibrate
 from optdp.shuffle.design import Design, errors, largest_epsilon, local_epsilon, local_losses, losses
@@ -91,12 +91,12 @@ class MetricSolution:
     def privacy(self) -> dict[str, Any]:
         """What may be claimed of a run."""
         return {
-            "epsilon": _finite(self.epsilon),
+            "epsilon": finite(self.epsilon),
             "delta": float(self.problem.delta),
             "max_distance": self.problem.max_distance,
             "shuffler": self.problem.shuffler,
-            "profile": [[_plain(distance), _finite(epsilon)] for distance, epsilon in self.profile],
-            "local_epsilon": _finite(self.local_epsilon),
+            "profile": [[_plain(distance), finite(epsilon)] for distance, epsilon in self.profile],
+            "local_epsilon": finite(self.local_epsilon),
             "local_delta": self.local_delta,
             "meaning": self.problem.meaning,
         }
@@ -128,7 +128,7 @@ def solve_metric(problem: MetricShuffle, progress: Progress = lambda _: None) ->
     begin = time.perf_counter()
     design = calibrate(problem, progress)
     progress("certifying every distance")
-    delta, furthest = float(problem.delta) * (1.0 - 2.0**-52), problem.max_distance
+    delta, furthest = down(problem.delta), problem.max_distance
     certified = design.proved()
     honest = losses(certified, delta, furthest)
     if problem.epsilon is not None and largest_epsilon(honest) > float(problem.epsilon) * (1.0 + 2.0**-50):
@@ -227,7 +227,3 @@ def _times(value: float | None, scale: float) -> float | None:
 
 def _plain(value: float) -> float | int:
     return int(value) if value == int(value) else value
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
