@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 18
 """Draws that are made together."""
+FEW = 100
+"""Up to so many releases of one input are drawn one by one, which is faster; the words are the same."""
 
 Integers = NDArray[np.int64]
 
@@ -41,6 +43,8 @@ def sample(matrix: NoiseMatrix, x: Any, size: int | None, seed: int | None) -> A
     if count < 0:
         raise ProblemError(f"size must be at least 0. Found {count}.")
     matrix.row(one)
+    if count < FEW:
+        return [_single(matrix.drawing, one, source) for _ in range(count)]
     return many(matrix.drawing, np.full(count, one, dtype=np.int64), source).tolist()
 
 
@@ -53,6 +57,11 @@ def many(drawing: Drawing, inputs: Integers, source: Source) -> Integers:
         block = slice(start, start + BLOCK)
         released[block] = _block(drawing, inputs[block], source)
     return released
+
+
+def _single(drawing: Drawing, x: int, source: Source) -> int:
+    first = (source.words(drawing.slots) >> np.uint64(64 - WORD)).tolist()
+    return drawing.draw(x, _words_from(first, source))
 
 
 def _block(drawing: Drawing, inputs: Integers, source: Source) -> Integers:

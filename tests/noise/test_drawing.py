@@ -127,3 +127,8 @@ def test_wide_noise_follows_its_law(longest: int, monkeypatch: pytest.MonkeyPatc
     rest = (1 - sum(p for p, _ in cells), size - sum(n for _, n in cells))
     expected, seen = zip(*[*cells, rest], strict=True)
     assert chisquare(seen, [size * p for p in expected]).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("x", [0, 1, 2])
+def test_few_draws_are_the_first_of_many(x: int) -> None:
+    assert SMALL.sample(x, 50, seed=9) == SMALL.sample(x, 500, seed=9)[:50]

@@ -1,0 +1,152 @@
+"""What is drawn to audit a plan of finite tables: all parties that the observer has not on its side, and their sum.
+
+An arm is a secret of one party's person. That party's input is drawn from the law of its sum given the secret, the
+others' from theirs; every party draws its report, and the sum of the reports is the output. One party's file by itself
+claims nothing: whether its reports follow its table is all that can be tested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optdp.auditing.events import Space
+from optdp.auditing.experiment import MARGIN, MOST_CELLS, Arm, Comparison, Inputs, Trial, inputs_of
+from optdp.errors import ProblemError
+from optdp.math.exact import precision, to_fraction
+from optdp.math.pmf import Pmf
+from optdp.math.source import Source
+from optdp.noise.laws import Shape, restrict
+from optdp.noise.matrix import NoiseMatrix
+from optdp.noise.multi import MultiLTE
+from optdp.noise.population import Population
+
+ABSENT = -1
+"""The input of a party that takes no part in a draw: it is on the observer's side."""
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Party:
+    """One party in one world: how its input is drawn, and the law of its report from the first output on."""
+
+    population: Population
+    inputs: Inputs
+    low: int
+    report: Floats
+
+
+def plan_trials(problem: MultiLTE, tables: Sequence[Any], claim: Mapping[str, Any]) -> list[Trial]:
+    """Every party's people in every world, against whoever sees the sum of `honest` parties."""
+    finite = [_finite(table) for table in tables]
+    found: list[Trial] = []
+    for number, world in enumerate(problem.worlds):
+        with precision():
+            parties = [
+                _Party(one, inputs_of(one.total), table.outputs[0], _report(one.total, table))
+                for one, table in zip(world, finite, strict=True)
+            ]
+        for party, chosen in _sets(problem, finite, world):
+            stated = to_fraction(claim["parties"][party]["epsilon"], "epsilon")
+            words = f"world {number}, " if problem.also else ""
+            found += _people(problem, finite, parties, party, chosen, stated, f"{words}party {party}")
+    return found
+
+
+def party_trial(problem: MultiLTE, party: int, table: Any) -> Trial:
+    """One party's reports, against its table."""
+    matrix, population = _finite(table), problem.parties[party]
+    with precision():
+        report = _report(population.total, matrix)
+    arm = Arm(f"the report of party {party}", inputs_of(population.total), np.pad(report, MARGIN + 1))
+    return Trial(Space(matrix.outputs[0] - MARGIN, matrix.outputs[1] + MARGIN), (arm,), ())
+
+
+def summed(samplers: Sequence[Callable[[Integers], Integers]]) -> Callable[[Integers], Integers]:
+    """The sum of the reports of the parties that take part, a column of inputs for each."""
+
+    def draw(inputs: Integers) -> Integers:
+        total = np.zeros(len(inputs), dtype=np.int64)
+        for i, sampler in enumerate(samplers):
+            places = np.flatnonzero(inputs[:, i] != ABSENT)
+            reports = np.asarray(sampler(inputs[places, i])) if len(places) else np.zeros(0, dtype=np.int64)
+            if reports.shape != (len(places),) or reports.dtype.kind not in "iu":
+                raise ProblemError(f"The sampler of party {i} must return one integer for each input. Found otherwise.")
+            total[places] += np.clip(reports, -(2**53), 2**53).astype(np.int64)
+        return total
+
+    return draw
+
+
+def _finite(table: Any) -> NoiseMatrix:
+    if not isinstance(table, NoiseMatrix) or table.q is not None:
+        raise ProblemError(
+            'A plan can be audited if its tables are finite (method = "joint"). Found shares of noise. '
+            "Verify the plan instead; its sampler cannot be audited."
+        )
+    return table
+
+
+def _report(law: Pmf, table: NoiseMatrix) -> Floats:
+    """The law of one party's report, if its input has the law `law`."""
+    report = np.zeros(table.outputs[1] - table.outputs[0] + 1)
+    for weight, row in zip(restrict(law, Shape.of(table))[0], table.rows, strict=True):
+        chance = float(weight)
+        for s, share in row:
+            report[s - table.outputs[0]] += chance * (share / table.denominator)
+    return report
+
+
+def _sets(
+    problem: MultiLTE, tables: Sequence[NoiseMatrix], world: Sequence[Population]
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """For each party that differs from those before it, a set of honest parties that it is in."""
+    seen = set()
+    for i, (population, table) in enumerate(zip(world, tables, strict=True)):
+        key = (str(population.spec), table.inputs, table.rows, table.denominator, abs(problem.f[i]))
+        if key not in seen:
+            seen.add(key)
+            yield i, tuple(sorted((i + step) % len(tables) for step in range(problem.honest)))
+
+
+def _people(
+    problem: MultiLTE, tables: Sequence[NoiseMatrix], parties: Sequence[_Party], party: int, chosen: Sequence[int],
+    epsilon: Fraction, words: str,
+) -> Iterator[Trial]:  # fmt: skip
+    """A trial for each kind of person of `party`."""
+    others = [i for i in chosen if i != party]
+    around = reduce(np.convolve, (parties[i].report for i in others), np.ones(1))
+    low = sum(parties[i].low for i in chosen)
+    factor = Fraction(problem.sensitivity, abs(problem.f[party]))
+    for kind, person in enumerate(parties[party].population.people):
+        if (len(around) + len(parties[party].report)) * len(person.conditionals) > MOST_CELLS:
+            raise ProblemError(f"An audit holds at most {MOST_CELLS:,} probabilities. Found a plan with more.")
+        arms = []
+        for w, law in enumerate(person.conditionals):
+            with precision():
+                own = _report(law, tables[party])
+            inputs = _together(len(tables), parties, others, party, inputs_of(law))
+            name = f"{words}, {f'person of kind {kind}' if kind else 'a person'} contributes {w}"
+            arms.append(Arm(name, inputs, np.pad(np.convolve(own, around), MARGIN + 1)))
+        space = Space(low - MARGIN, low + len(arms[0].law) - 3 - MARGIN)
+        steps = tuple(Comparison(w, w + 1, epsilon, factor, "epsilon under the priors") for w in range(person.largest))
+        yield Trial(space, tuple(arms), steps)
+
+
+def _together(width: int, parties: Sequence[_Party], others: Sequence[int], party: int, own: Inputs) -> Inputs:
+    def draw(source: Source, count: int) -> Integers:
+        drawn = np.full((count, width), ABSENT, dtype=np.int64)
+        drawn[:, party] = own(source, count)
+        for i in others:
+            drawn[:, i] = parties[i].inputs(source, count)
+        return drawn
+
+    return draw
