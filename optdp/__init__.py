@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from optdp.amplification.randomizers import Generic as Generic
     from optdp.amplification.solve import AmplificationSolution as AmplificationSolution
     from optdp.amplification.solve import profile as profile
-    from optdp.artifact.plan import verify_plan as verify_plan
+    from optdp.artifact.plan_verify import verify_plan as verify_plan
     from optdp.artifact.verify import verify as verify
     from optdp.errors import (
         ArtifactError as ArtifactError,
@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from optdp.solution import Solution as Solution
     from optdp.solution import solve as solve
     from optdp.solvers.compare import compare as compare
+    from optdp.sweeps.run import sweep as sweep
     from optdp.worlds import epsilon_under as epsilon_under
 
 _HOMES = {
@@ -119,8 +120,9 @@ _HOMES = {
     "posterior": "noise.measure",
     "quotients": "noise.measure",
     "solve": "solution",
+    "sweep": "sweeps.run",
     "verify": "artifact.verify",
-    "verify_plan": "artifact.plan",
+    "verify_plan": "artifact.plan_verify",
 }
 """Where each public name lives; it is imported when first used, so that checking a file needs no solver."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,23 +12,17 @@ import typer
 from rich.table import Table
 
 from optdp.arguments import ArtifactPath, AsJson, ProblemPath, check_apart, check_writable, whole_number
+from optdp.audit_command import audit
 from optdp.errors import OptdpError, ProblemError
-from optdp.order_commands import is_order, show_verified_order, shuffle
-from optdp.printing import (
-    bound_words,
-    decimal,
-    err,
-    explain,
-    ordinary,
-    out,
-    print_json,
-    progress,
-    show_parties,
-    show_plan,
-    show_solution,
-)
+from optdp.export_command import export
+from optdp.order_commands import shuffle
+from optdp.printing import decimal, err, out, print_json, progress, show_plan, show_solution
+from optdp.report_command import report
 from optdp.run_command import run
 from optdp.shuffle_commands import amplify, answer, compare_shuffled, curve
+from optdp.sign_command import sign
+from optdp.sweep_command import sweep
+from optdp.verify_command import verify
 
 _UsageError: Any = typer.BadParameter.__base__
 """What the arguments' parser raises."""
@@ -103,56 +96,11 @@ app.command()(amplify)
 app.command()(run)
 app.command()(shuffle)
 app.command()(curve)
-
-
-@app.command()
-def verify(
-    artifact: Annotated[Path, typer.Argument(help="An artifact, or the folder of a plan, that `solve --out` wrote.")],
-    as_json: AsJson = False,
-) -> None:
-    """Recompute every claim of an artifact or of a plan's folder from the files alone; exit 1 if one does not hold.
-
-    Of an order the groups are made again from the files that it names.
-    """
-    from optdp.artifact.verify import verify as check
-    from optdp.math.exact import show
-    from optdp.noise.certify import EXPLANATION
-
-    if os.path.isdir(artifact):
-        _verify_plan(artifact, as_json)
-        return
-    if is_order(artifact):
-        show_verified_order(artifact, as_json)
-        return
-    found = check(artifact)
-    certificate, claim, problem = found.certificate, found.artifact.claim, found.problem
-    figures = {
-        "file": str(artifact),
-        "status": "verified",
-        "epsilon": show(problem.epsilon),
-        "certified_epsilon": claim["epsilon"],
-        "ordinary_epsilon": claim["ordinary_epsilon"],
-        "mae": float(certificate.mae),
-        "baseline_mae": float(problem.cap),
-        "never_worse": certificate.never_worse,
-        "lower_bound": claim["lower_bound"] if found.bound_proved else None,
-        "lower_bound_proved": found.bound_proved,
-        "sha256": found.artifact.sha256,
-        "seconds": round(found.seconds, 3),
-    }
-    if as_json:
-        print_json(figures | {"meaning": EXPLANATION})
-        return
-    table = Table(show_header=False, box=None, padding=(0, 2))
-    table.add_row("[bold green]verified[/]", str(artifact))
-    table.add_row("epsilon under the prior", f"{decimal(claim['epsilon'])}  (wanted {figures['epsilon']})")
-    table.add_row("ordinary epsilon", ordinary(claim["ordinary_epsilon"]))
-    table.add_row("mean absolute error", f"{figures['mae']:.6f}  (geometric {figures['baseline_mae']:.6f})")
-    if found.bound_proved:
-        table.add_row(bound_words(problem.tail), f"{float(Fraction(claim['lower_bound'])):.6f}  (proved again)")
-    out.print(table)
-    print(f"  sha256  {found.artifact.sha256}")
-    explain(EXPLANATION)
+app.command()(audit)
+app.command()(sign)
+app.command()(sweep)
+app.command()(verify)
+app.command()(report)
 
 
 @app.command()
@@ -212,21 +160,7 @@ def aggregate(
         print(found.total if found.divisor == 1 else f"{found.total}  (average {found.average:.6g})")
 
 
-@app.command()
-def export(
-    artifact: ArtifactPath,
-    to: Annotated[str, typer.Option(help="csv or npz.")],
-    save: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")],
-) -> None:
-    """Write a verified artifact in another form."""
-    from optdp.artifact.export import EXPORTS
-    from optdp.artifact.verify import verify as check
-
-    if to not in EXPORTS:
-        raise ProblemError(f"Unknown target {to!r}. There are: {', '.join(EXPORTS)}.")
-    check_writable(save)
-    EXPORTS[to](check(artifact).artifact, save)
-    out.print(f"wrote {save}")
+app.command()(export)
 
 
 @app.command()
@@ -349,51 +283,6 @@ def _plain(error: object) -> str:
     from rich.markup import escape
 
     return escape(" ".join(str(error).split()))
-
-
-def _verify_plan(folder: Path, as_json: bool) -> None:
-    from optdp.artifact.plan import verify_plan
-    from optdp.math.exact import show
-    from optdp.plan import EXPLANATION
-
-    found = verify_plan(folder)
-    claim, certificate, problem = found.claim, found.certificate, found.problem
-    parties = [
-        {
-            "certified_epsilon": stated["epsilon"],
-            "ordinary_epsilon": stated["ordinary_epsilon"],
-            "mae": float(certificate.own_mae[i]),
-            "baseline_mae": float(problem.share_mae),
-            "lower_bound": 0.0,
-        }
-        for i, stated in enumerate(claim["parties"])
-    ]
-    figures = {
-        "folder": str(folder),
-        "status": "verified",
-        "epsilon": show(problem.epsilon),
-        "certified_epsilon": claim["epsilon"],
-        "mae": float(certificate.mae),
-        "baseline_mae": float(problem.baseline_mae),
-        "lower_bound": claim["lower_bound"] if found.bound_proved else None,
-        "lower_bound_proved": found.bound_proved,
-        "parties": parties,
-        "plan": found.identity,
-        "seconds": round(found.seconds, 3),
-    }
-    if as_json:
-        print_json(figures | {"meaning": EXPLANATION})
-        return
-    table = Table(show_header=False, box=None, padding=(0, 2))
-    table.add_row("[bold green]verified[/]", f"{folder}: plan.json and {len(parties)} party files")
-    table.add_row("epsilon under the priors", f"{decimal(claim['epsilon'])}  (wanted {figures['epsilon']})")
-    table.add_row("MAE of the aggregate", f"{figures['mae']:.6f}  (geometric {figures['baseline_mae']:.6f})")
-    if found.bound_proved:
-        table.add_row("no plan is below", f"{float(Fraction(claim['lower_bound'])):.6f}  (proved again)")
-    out.print(table)
-    show_parties(problem, parties)
-    print(f"  plan  {found.identity}")
-    explain(EXPLANATION)
 
 
 if __name__ == "__main__":

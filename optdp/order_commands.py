@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -12,7 +13,7 @@ from rich.table import Table
 
 from optdp.arguments import AsJson, check_apart, check_writable
 from optdp.errors import ProblemError
-from optdp.printing import err, explain, out, print_json, progress
+from optdp.printing import err, explain, out, print_json, progress, show_further
 from optdp.run_command import WARNING
 
 OrderPath = Annotated[Path, typer.Argument(help="An order that `optdp solve --out` wrote.")]
@@ -80,14 +81,16 @@ def _cell(text: str) -> str:
 def is_order(path: Path) -> bool:
     """Whether a file says near its start that it is an order."""
     try:
+        if not path.is_file():  # to open a pipe would wait for whoever writes to it
+            return False
         with path.open("rb") as file:
             return b'"optdp/order"' in file.read(4096)
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a zero byte in the name
         return False
 
 
-def show_verified_order(path: Path, as_json: bool) -> None:
-    """Verify an order and say what was recomputed."""
+def show_verified_order(path: Path, as_json: bool, further: Callable[[str], dict[str, Any]]) -> None:
+    """Verify an order and say what was recomputed; `further` checks what goes with its digest."""
     from optdp.mallows.artifact import verify_order
     from optdp.mallows.problem import OrderShuffle
     from optdp.math.exact import decimal_up, finite
@@ -100,6 +103,7 @@ def show_verified_order(path: Path, as_json: bool) -> None:
         "width": claim["width"], "groups": found.artifact.digest, "sha256": found.artifact.sha256,
         "seconds": round(found.seconds, 3),
     }  # fmt: skip
+    figures |= further(found.artifact.sha256)
     if as_json:
         print_json(figures)
         return
@@ -108,5 +112,6 @@ def show_verified_order(path: Path, as_json: bool) -> None:
     table.add_row("alpha", f"{certified}  (claimed {claim['alpha']})")
     table.add_row("sensitivity", f"{found.sensitivity:,}, recomputed from {len(found.groups):,} groups")
     out.print(table)
+    show_further(figures)
     print(f"  sha256  {found.artifact.sha256}")
     explain(OrderShuffle.meaning)

@@ -18,17 +18,11 @@ from optdp.noise.joint_certify import certify_plan
 from optdp.noise.matrix import NoiseMatrix
 from optdp.noise.merged import bounding
 from optdp.noise.multi import MultiLTE
-from optdp.noise.plan_certificate import PlanCertificate
+from optdp.noise.plan_certificate import EXPLANATION, PlanCertificate
 from optdp.noise.shared_noise import SharedNoise
 from optdp.noise.single import SingleLTE
 from optdp.outcome import Outcome, shown_epsilon
 
-EXPLANATION = (
-    "epsilon bounds how far any aggregate moves the belief about one person of an observer whose knowledge of all "
-    "others is the stated priors; it does not hold against one who knows more, who sees a single report, nor for a "
-    "second release."
-)
-"""The one sentence that goes with every epsilon of a plan."""
 RESERVE = Fraction(996, 1000)
 """The share of epsilon that the first plan spends, so that the programs have room."""
 MORE_TRIES, DESCENT = 20.0, 540.0
@@ -94,6 +88,12 @@ class PlanSolution(Outcome[MultiLTE, PlanCertificate]):
             "note": self.note,
             "meaning": EXPLANATION,
         }
+
+    def _repr_html_(self) -> str:
+        """A notebook shows this."""
+        from optdp.page.notebook import of_plan
+
+        return of_plan(self)
 
     def claim(self) -> dict[str, Any]:
         """What the plan's file states, as decimals rounded to the safe side."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -106,6 +107,13 @@ def show_plan(solution: PlanSolution, saved: Path | None) -> None:
     out.print(table)
     show_parties(problem, figures["parties"])
     explain(figures["meaning"])
+
+
+def show_further(figures: Mapping[str, Any]) -> None:
+    """What else was asked for and holds: the signature, a second opinion."""
+    for name in ("signature", "second_opinion"):
+        if name in figures:
+            out.print(f"  [bold green]{name.replace('_', ' ')}[/]  {escape(str(figures[name]))}")
 
 
 def show_parties(problem: MultiLTE, parties: list[dict[str, Any]]) -> None:

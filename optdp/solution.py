@@ -96,6 +96,12 @@ class Solution(Outcome[SingleLTE, Certificate]):
             "meaning": EXPLANATION,
         }
 
+    def _repr_html_(self) -> str:
+        """A notebook shows this."""
+        from optdp.page.notebook import of_solution
+
+        return of_solution(self)
+
     def artifact(self) -> Artifact:
         """The self-contained file for production."""
         summary, certificate, matrix = self.summary(), self.certificate, self.mechanism
@@ -130,6 +136,18 @@ class Solution(Outcome[SingleLTE, Certificate]):
     def save(self, path: str | Path) -> None:
         """Write the artifact, atomically: JSON, or `.npz` by its name."""
         write(self.artifact(), Path(path))
+
+    def to_opendp(self, T: str = "int") -> Any:
+        """A measurement of OpenDP with the ordinary epsilon (extra `[opendp]`); see `optdp.bridges.opendp`."""
+        from optdp.bridges.opendp import measurement
+
+        return measurement(self.mechanism, self.problem.largest, T)
+
+    def to_pld(self, discretization: float = 1e-4) -> Any:
+        """A pessimistic privacy loss distribution of dp-accounting (`[accounting]`); see `optdp.bridges.accounting`."""
+        from optdp.bridges.accounting import pld
+
+        return pld(self.mechanism, self.problem.largest, discretization)
 
 
 @overload

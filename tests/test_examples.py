@@ -12,6 +12,7 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 SAYS = {
+    "account_for_releases.py": ["the whole profile", "100        50.00     28."],
     "aggregate_locally.py": ["every office opened the same sum: True"],
     "figure_5.py": ["m = 5, p = 0.05", "geometric 3.284"],
     "figure_6.py": ["plan for both", "geometric 3.284"],
@@ -43,7 +44,9 @@ SAYS = {
     "metric_sum.py": ["eps_geo = 0.9228, padding 18, 536 bits each", "20         0.2000", "95 in 100 times within 41"],
     "which_mechanism.py": ["sgdl          5.802         9.98", "geo-central   everything    9.98"],
     "if_the_shuffler_fails.py": ["Geo-Shuffle   1.043         10.33", "SGDL-Shuffle  4.801         4.97"],
+    "sweep_epsilon.py": ["0.4       0.5   0.220   2.435", "needs epsilon 0.4; every row is certified: True"],
     "shuffled_histogram.py": ["epsilon 1.4006 for the whole histogram", "gaussian-projected"],
+    "release_through_opendp.py": ["refused: This table's ordinary epsilon is infinite", "epsilon 1.2500", "we publish"],
     "real_sum.py": ["messages 0..10, 1.45% of them random", "the constants of Theorem 1:   50.4"],
     "order_attack.py": ["3,000 people, 8 values, eps = 2.5, alpha = 4", "uniform shuffle                      0.000"],
     "order_friends.py": ["2,000 people with 10.9 friends on average, at most 23", "theta is 14.1 times"],

@@ -318,3 +318,30 @@ def test_the_place_of_a_signature_is_beside_what_is_signed(tmp_path: Path, monke
     assert signature_path(".") == tmp_path / "plan.sig"
     assert signature_path("../plan/") == tmp_path / "plan.sig"
     assert signature.signature_path(Path("a.json")) == tmp_path / "plan" / "a.json.sig"
+
+
+def run_optdp(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "optdp.cli", *arguments], capture_output=True, text=True, timeout=120)
+
+
+def test_verify_checks_the_signature_and_asks_the_second_checker(tmp_path: Path) -> None:
+    artifact, key = tmp_path / "a.json", tmp_path / "key.pem"
+    solve(SingleLTE(Population.binomial(8, "0.4"), "0.5")).save(artifact)
+    unsigned = run_optdp("verify", str(artifact), "--key", str(key))
+    assert unsigned.returncode == 2  # there is no such key
+    assert run_optdp("sign", str(artifact), "--key", str(key), "--create-key").returncode == 0
+    public = str(tmp_path / "key.pub.pem")
+    good = run_optdp("verify", str(artifact), "--key", public, "--recheck", "--json")
+    assert good.returncode == 0, good.stderr
+    said = json.loads(good.stdout)
+    assert "valid" in said["signature"]
+    assert "agrees" in said["second_opinion"]
+    assert "signature" in run_optdp("verify", str(artifact), "--key", public).stdout
+    solve(SingleLTE(Population.binomial(8, "0.4"), "0.6")).save(artifact)
+    other = run_optdp("verify", str(artifact), "--key", public)
+    assert other.returncode == 1
+    assert "Found that of another" in other.stderr
+    assert "verified" not in other.stdout
+    (tmp_path / "a.json.sig").unlink()
+    missing = run_optdp("verify", str(artifact), "--key", public)
+    assert (missing.returncode, missing.stderr.count("\n")) == (1, 1)

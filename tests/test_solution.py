@@ -21,6 +21,7 @@ from optdp import (
 )
 from optdp.errors import OptdpError, ProblemError
 from optdp.problem import library, load_file
+from tests.checkers import agrees
 from tests.exact_checker import Checked
 from tests.random_problems import problem as random_problem
 
@@ -59,6 +60,7 @@ def test_problem_library(path: Path, tmp_path: Path) -> None:
     assert found.certificate == solution.certificate
     assert found.certificate.epsilon is not None
     assert found.certificate.epsilon <= problem.epsilon
+    agrees(target, found.certificate)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +104,7 @@ def run_random(seed: int, small: bool, folder: Path) -> None:
     path = folder / f"{seed}.json"
     solution.save(path)
     assert verify(path).certificate == solution.certificate
+    agrees(path, solution.certificate)
     if solution.lower_bound is not None:
         assert float(solution.lower_bound) <= solution.value
     if problem.last <= 40:
@@ -140,7 +143,7 @@ def test_window_and_full_table_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same problem with a row for every input and with a window: the same optimum."""
     problem = SingleLTE(Population.binomial(1500, "0.5"), "0.1")
     full = solve(problem)
-    monkeypatch.setattr("optdp.noise.lp.FULL_LIMIT", 100)
+    monkeypatch.setattr("optdp.noise.window.FULL_LIMIT", 100)
     window = solve(problem)
     assert window.mechanism.outside == "geometric"
     assert full.mechanism.outside == "error"
@@ -148,7 +151,7 @@ def test_window_and_full_table_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     assert window.lower_bound is not None
     assert float(window.lower_bound) <= full.mae
     small = SingleLTE(Population.binomial(300, "0.5"), "0.3", tail="none", never_worse=False)
-    monkeypatch.setattr("optdp.noise.lp._likely", lambda problem: (90, 210))
+    monkeypatch.setattr("optdp.noise.window._likely", lambda problem: (90, 210))
     clamped = solve(small)
     assert clamped.mechanism.outside == "clamp"
     assert clamped.mechanism.inputs == (90, 210)

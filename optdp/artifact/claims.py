@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from optdp.artifact.bound_proof import Prices, proved_bound
 from optdp.artifact.strict_json import shown
 from optdp.errors import ArtifactError, CertificateError, ProblemError
-from optdp.math.exact import precision, to_fraction
-from optdp.noise.bound import Prices, lower_bound
+from optdp.math.exact import to_fraction
 from optdp.noise.single import SingleLTE
+
+if TYPE_CHECKING:
+    from optdp.noise import bound
 
 STORED_PRICES = 200_000
 """At most so many dual prices go into a file, where they prove the lower bound again."""
@@ -41,7 +43,7 @@ def number(text: Any, name: str) -> Fraction:
     return value
 
 
-def stored(prices: Prices | None) -> dict[str, Any] | None:
+def stored(prices: bound.Prices | None) -> dict[str, Any] | None:
     """Prices as a file has them; None if there are none, or too many."""
     if prices is None or prices.v is not None or prices.z.size + prices.u.size > STORED_PRICES:
         return None
@@ -54,28 +56,21 @@ def prices_of(provenance: Mapping[str, Any]) -> Prices | None:
     if found is None:
         return None
     try:
-        z = np.array(found["z"].split(), dtype=float)
-        u = np.array([row.split() for row in found["u"]], dtype=float)
+        prices = Prices([*map(float, found["z"].split())], [[*map(float, row.split())] for row in found["u"]])
     except (AttributeError, KeyError, TypeError, ValueError):
         raise ArtifactError("The stored prices must be numbers. The file was changed.") from None
-    if not (np.isfinite(z).all() and np.isfinite(u).all()):
+    if not all(math.isfinite(price) for line in (prices.z, *prices.u) for price in line):
         raise ArtifactError("The stored prices must be finite. The file was changed.")
-    return Prices(z, u)
+    return prices
 
 
 def proved(problem: SingleLTE, claimed: Any, prices: Prices) -> bool:
-    """Prove a claimed lower bound again, and raise if the prices do not prove it."""
-    from optdp.noise.lp import formulate
-
+    """Prove a claimed lower bound again, and raise if the prices do not prove it; False if that would take long."""
     limit = number(claimed, "lower_bound")
-    with precision():
-        lp = formulate(problem)
-        if prices.z.shape != lp.inputs.shape or prices.u.shape != lp.gaps[:, : len(prices.z)].shape:
-            raise ArtifactError("The stored prices must fit the problem. The file was changed.")
-        found = lower_bound(lp, prices)
-    if found < limit:
+    found = proved_bound(problem, prices)
+    if found is not None and found < limit:
         raise CertificateError(f"The claimed lower bound {claimed[:40]} is not proved. Found {float(found):.15g}.")
-    return True
+    return found is not None
 
 
 def _numbers(values: Any) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
+from optdp.artifact import temporaries
 from optdp.errors import ArtifactError, ProblemError
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -37,28 +38,74 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:
-    """Write to a temporary name in the same folder, sync, rename: a crash leaves the old file, or none."""
+    """Write to a temporary name in the same folder, sync, rename: a crash leaves the old file, or none.
+
+    What a crash left behind under a temporary name is removed by the next one that writes into the folder.
+    """
     try:
         target = Path(os.path.realpath(path))
         with contextlib.suppress(FileNotFoundError):
             if not stat.S_ISREG(os.stat(target).st_mode):
                 raise OSError(errno.EINVAL, "it exists and is not a regular file")
-        temporary = target.parent / f".optdp-{secrets.token_hex(8)}.tmp"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        handle = os.open(temporary, flags, 0o666)
-        try:
-            with open(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+        with temporaries.file_beside(target) as (temporary, file):
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            if os.name == "nt":  # where an open file cannot be renamed
+                file.close()
             os.replace(temporary, target)
-        except BaseException:  # also when interrupted from the keyboard
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
         _sync_folder(target.parent)
+        temporaries.sweep(target.parent)
     except (OSError, ValueError) as error:
         raise ProblemError(f"cannot write {name_of(path)}: {_reason(error)}") from None
+
+
+def write_folder(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write files into a folder of a temporary name and let it take the place of `folder`, an earlier one or none.
+
+    Where the system can exchange two names in one step, a crash leaves the old folder or the new one. Elsewhere two
+    renames follow each other, and a crash between them leaves both beside the place, under temporary names.
+    """
+    target = folder.absolute()
+    try:
+        with temporaries.folder_beside(target) as temporary:
+            for name, data in contents.items():
+                write_bytes(temporary / name, data)
+            while not _placed(temporary, target):
+                pass
+        _sync_folder(target.parent)
+        temporaries.sweep(target.parent)
+    except OSError as error:
+        raise ProblemError(f"cannot write {name_of(folder)}: {error.strerror or error}") from None
+
+
+def _placed(temporary: Path, target: Path) -> bool:
+    """Give a folder its name; False if another process was faster, and it must be tried again."""
+    try:
+        if not temporaries.exchange(temporary, target):
+            _in_two_steps(temporary, target)
+    except FileNotFoundError:
+        try:
+            os.rename(temporary, target)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                return False
+            raise
+    return True
+
+
+def _in_two_steps(temporary: Path, target: Path) -> None:
+    old = temporary.with_suffix(".old")
+    try:
+        os.rename(target, old)
+        os.rename(temporary, target)
+    except BaseException:  # also when interrupted from the keyboard
+        if old.exists() and not target.exists():
+            os.rename(old, target)
+        raise
+    finally:
+        if target.exists():
+            temporaries.remove_folder(old)
 
 
 def _regular(found: os.stat_result, path: str | Path) -> int:

@@ -98,9 +98,9 @@ def from_json(data: bytes) -> Artifact:
     return _checked(strict_json.parse(data))
 
 
-def to_npz(artifact: Artifact) -> bytes:
-    """The bytes of a `.npz` file."""
-    return npz.pack(_sealed(artifact))
+def to_npz(artifact: Artifact, probabilities: bool = False) -> bytes:
+    """The bytes of a `.npz` file; with `probabilities` it also has each weight over the denominator as a float."""
+    return npz.pack(_sealed(artifact), probabilities)
 
 
 def from_npz(data: bytes) -> Artifact:

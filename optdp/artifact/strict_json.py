@@ -6,10 +6,10 @@ import json
 import math
 import re
 import reprlib
+from array import array
 from collections import Counter
+from itertools import accumulate
 from typing import Any, NoReturn
-
-import numpy as np
 
 from optdp.errors import ArtifactError
 
@@ -22,9 +22,9 @@ MAX_DEPTH = 40
 shown = reprlib.repr
 """A value in a message: on one line, and short."""
 
-_BLOCK = 1 << 20
 _ZEROS = bytes.maketrans(b"0123456789", b"0" * 10)
 _NOT_BRACKETS = bytes(i for i in range(256) if i not in b"[]{}")
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 # Matches from every quote on, closed or not, so that the search never goes back over what it has read.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 
@@ -79,13 +79,8 @@ def normal(value: Any) -> Any:
 
 def depth(data: bytes) -> int:
     """How many brackets are open at once, at most, outside strings."""
-    brackets = np.frombuffer(_STRING.sub(b"", data).translate(None, _NOT_BRACKETS), dtype=np.uint8)
-    opening = (brackets == ord("[")) | (brackets == ord("{"))
-    deepest = now = 0
-    for start in range(0, len(opening), _BLOCK):
-        level = now + np.cumsum(np.where(opening[start : start + _BLOCK], 1, -1))
-        deepest, now = max(deepest, int(level.max())), int(level[-1])
-    return deepest
+    steps = _STRING.sub(b"", data).translate(_STEPS, _NOT_BRACKETS)
+    return max(accumulate(array("b", steps), initial=0))
 
 
 def longest_ok(data: bytes) -> bool:

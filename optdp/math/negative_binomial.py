@@ -7,15 +7,18 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import flint
-import numpy as np
 from flint import acb, arb, fmpz
-from numpy.typing import NDArray
 
 from optdp.errors import ProblemError
 from optdp.math.contour import across
 from optdp.math.exact import ball, floor_scaled, precision
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Bits = Callable[[int], int]
 
@@ -79,6 +82,8 @@ class ExactNegativeBinomial:
 
     def draws(self, words: NDArray[np.uint64], bits: Bits) -> NDArray[np.int64]:
         """For each word what `draw` makes of it as the first 64 bits of `U`; the words of a table go together."""
+        import numpy as np
+
         found = np.empty(len(words), np.int64)
         for block, members in self._members(words):
             table = self.tables.get(block) or self._fill(block) if block < self.count else array("Q")
@@ -91,6 +96,8 @@ class ExactNegativeBinomial:
 
     def _members(self, words: NDArray[np.uint64]) -> Iterator[tuple[int, NDArray[np.intp]]]:
         """The tables that are needed, each with the places of its words: `bisect_left` for all words at once."""
+        import numpy as np
+
         parts = [(0, self.count if self.count > 1 else 0, np.arange(len(words)))]
         while parts:
             low, high, members = parts.pop()
@@ -152,6 +159,8 @@ def looked_up(table: NDArray[np.uint64], words: NDArray[np.uint64]) -> tuple[NDA
     """The place of the first threshold that may be above each word, and whether it surely is: a threshold is the first
     64 bits of a lower bound that is at most half a unit of those bits too low.
     """
+    import numpy as np
+
     place = np.searchsorted(table, np.maximum(words, 1) - 1)
     return place, np.append(table, np.uint64(0))[place] > words
 

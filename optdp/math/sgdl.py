@@ -23,10 +23,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import flint
-import numpy as np
 from flint import acb, arb
 
 from optdp.errors import ProblemError
@@ -242,9 +242,10 @@ class SGDL:
 
         The points that lie near each other are served by one run of the recurrence.
         """
-        if isinstance(x, np.ndarray) and x.dtype.kind not in "iu":
+        many = hasattr(x, "ravel") and not isinstance(x, Integral)  # an array; one number of numpy is none
+        if many and x.dtype.kind not in "iu":
             raise ProblemError(f"x must hold integers. Found an array of {x.dtype}. Round it first.")
-        points = [int(value) for value in x.ravel()] if isinstance(x, np.ndarray) else [_whole(x)]
+        points = [int(value) for value in x.ravel()] if many else [_whole(x)]
         places = [(-1 if beyond else 0) - value if value < 0 else value for value in points]
         table: dict[int, arb] = {}
         with precision(FLOAT_BITS):
@@ -259,10 +260,14 @@ class SGDL:
                             column[k], total = total, total + column[k]
                     table.update((place, column[place - wanted[i]]) for place in wanted[i:j])
             found = [finish(table[place], value < 0) for place, value in zip(places, points, strict=True)]
-        return np.array(found, dtype=np.float64).reshape(x.shape) if isinstance(x, np.ndarray) else found[0]
+        if not many:
+            return found[0]
+        import numpy as np
+
+        return np.array(found, dtype=np.float64).reshape(x.shape)
 
 
 def _whole(x: Any, name: str = "x") -> int:
-    if isinstance(x, bool | np.bool_) or not isinstance(x, int | np.integer) or abs(int(x)) >= 1 << 64:
+    if isinstance(x, bool) or not isinstance(x, Integral) or abs(int(x)) >= 1 << 64:
         raise ProblemError(f"{name} must be a whole number below 2^64. Found {x!r:.40}. Round it first.")
     return int(x)

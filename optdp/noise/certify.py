@@ -6,7 +6,8 @@ Nothing here is copied from a solver. Epsilons are rounded up, lower bounds down
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -16,7 +17,7 @@ from optdp.errors import ArtifactError, CertificateError
 from optdp.math.exact import ball, log_upper, precision, upper_fraction
 from optdp.math.pmf import Pmf
 from optdp.noise.laws import Laws, Shape, larger_quotient
-from optdp.noise.matrix import NoiseMatrix
+from optdp.noise.matrix import NoiseMatrix, Row
 from optdp.noise.population import Population
 from optdp.noise.single import SingleLTE
 
@@ -224,6 +225,21 @@ def _errors(problem: SingleLTE, matrix: NoiseMatrix) -> tuple[Fraction, Fraction
     return upper_fraction(mae), upper_fraction(mse), worst, never_worse
 
 
+def _distances(row: Row) -> Callable[[int], tuple[int, int]]:
+    """The sums of `weight |s - x|` and `weight (s - x)^2` over a row, as functions of `x` that do not walk along it."""
+    outputs = [s for s, _ in row]
+    mass = [0, *itertools.accumulate(weight for _, weight in row)]
+    first = [0, *itertools.accumulate(weight * s for s, weight in row)]
+    second = sum(weight * s * s for s, weight in row)
+
+    def away(x: int) -> tuple[int, int]:
+        k = bisect_left(outputs, x)
+        near = x * (2 * mass[k] - mass[-1]) + first[-1] - 2 * first[k]
+        return near, second - 2 * x * first[-1] + x * x * mass[-1]
+
+    return away
+
+
 def _mass_beyond(problem: SingleLTE, edge: int, upwards: bool) -> arb:
     laws: list[tuple[Fraction, Pmf]] = [
         (weight, prior.total) for weight, prior in zip(problem.weights, problem.populations, strict=True) if weight
@@ -241,13 +257,13 @@ def _clamped_errors(
     low, high = span
     upwards = low > matrix.inputs[1]
     explicit = (low, min(high, low + 20_000)) if upwards else (max(low, high - 20_000), high)
-    row = matrix.row(explicit[0]) or ()
+    away = _distances(matrix.row(explicit[0]) or ())
     shape = Shape.of(matrix)
     prior = mixed_prior(problem, *explicit)
     for x, chance in zip(range(explicit[0], explicit[1] + 1), prior, strict=True):
         mass = matrix.inside_mass(x) / matrix.denominator
-        one = mass * sum(weight * abs(s - x) for s, weight in row) + tail_error(shape, x, 1)
-        two = mass * sum(weight * (s - x) ** 2 for s, weight in row) + tail_error(shape, x, 2)
+        near, square = away(x)
+        one, two = mass * near + tail_error(shape, x, 1), mass * square + tail_error(shape, x, 2)
         mae, mse = mae + chance * one, mse + chance * two
         if matrix.q is not None or x in explicit:  # without a tail the error is convex in the input
             worst = max(worst, upper_fraction(one))

@@ -53,7 +53,7 @@ LARGEST_INPUT = 20_000
 def certify_shared(problem: MultiLTE, plan: Sequence[SharedNoise]) -> PlanCertificate:
     """Recompute every figure of `plan`, one `SharedNoise` for each party of `problem`."""
     with precision():
-        _check_plan(problem, plan)
+        check_plan(problem, plan)
         cut = max(table_reach(noise) for noise in plan) + math.ceil(CUT / -math.log(plan[0].q))
         plain = all(noise.contraction is None and not noise.rows for noise in plan)
         if cut * len(plan) > LONGEST and not plain:
@@ -73,9 +73,15 @@ def certify_shared(problem: MultiLTE, plan: Sequence[SharedNoise]) -> PlanCertif
 
 def _world_epsilons(problem: MultiLTE, pairs: Sequence[tuple[Population, SharedNoise]]) -> tuple[Fraction | None, ...]:
     """The privacy of each party's people in one world."""
+    leaks = leaks_of(pairs)
+    return tuple(_party_epsilon(problem, i, leaks) for i in range(len(pairs)))
+
+
+def leaks_of(pairs: Sequence[tuple[Population, SharedNoise]]) -> list[Leak | None]:
+    """What each party contributes; equal parties are looked at once."""
     same = [pairs.index(pair) for pair in pairs]
     leaks = {i: leak_of(*pairs[i]) for i in set(same)}
-    return tuple(_party_epsilon(problem, i, [leaks[j] for j in same]) for i in range(len(pairs)))
+    return [leaks[i] for i in same]
 
 
 def _plain_certificate(
@@ -94,7 +100,8 @@ def _plain_certificate(
     return PlanCertificate(epsilons, tuple(ordinary), own, exact_mean_absolute(total), total.variance)
 
 
-def _check_plan(problem: MultiLTE, plan: Sequence[SharedNoise]) -> None:
+def check_plan(problem: MultiLTE, plan: Sequence[SharedNoise]) -> None:
+    """Raise unless the shares of any honest parties add up to geometric noise, and fit the problem."""
     if len(plan) != len(problem.parties):
         raise ArtifactError(f"A plan must have one part for each of {len(problem.parties)} parties. Found {len(plan)}.")
     for i, (population, noise, factor) in enumerate(zip(problem.parties, plan, problem.f, strict=True)):
@@ -115,14 +122,19 @@ def _check_plan(problem: MultiLTE, plan: Sequence[SharedNoise]) -> None:
 
 def _party_epsilon(problem: MultiLTE, party: int, leaks: Sequence[Leak | None]) -> Fraction | None:
     """The largest log-quotient of a step for a person of `party`, over sets of `honest` parties, for a contribution."""
-    own, others = leaks[party], [leak for i, leak in enumerate(leaks) if i != party]
-    if own is None or any(leak is None for leak in others):
+    known = [leak for leak in leaks if leak is not None]
+    if len(known) < len(leaks):
         return None
-    spreads = sorted((leak.spread for leak in others if leak is not None), reverse=True)
-    quotient = own.quotient * own.spread
-    for spread in spreads[: problem.honest - 1]:
-        quotient *= spread
+    quotient = known[party].quotient
+    for i in worst_set(problem, party, known):
+        quotient *= known[i].spread
     return log_upper(quotient) * problem.sensitivity / abs(problem.f[party])
+
+
+def worst_set(problem: MultiLTE, party: int, leaks: Sequence[Leak]) -> tuple[int, ...]:
+    """The honest parties with which a person of `party` is protected least: those with the largest spreads."""
+    others = sorted((i for i in range(len(leaks)) if i != party), key=lambda i: leaks[i].spread, reverse=True)
+    return tuple(sorted([party, *others[: problem.honest - 1]]))
 
 
 # ---------------------------------------------------------------------- privacy
@@ -134,6 +146,8 @@ class Leak:
 
     quotient: Fraction
     spread: Fraction
+    place: tuple[int, int, int] | None = None
+    """Where `Q` is reached: the kind of person, `w` of the step, and the point `y`; None if everywhere outside."""
 
 
 def leak_of(population: Population, noise: SharedNoise) -> Leak | None:
@@ -142,17 +156,23 @@ def leak_of(population: Population, noise: SharedNoise) -> Leak | None:
     if noise.contraction is None and not noise.rows and independent:
         return Leak(1 / noise.q ** abs(noise.factor), Fraction(1))
     people = [[law.balls(0, population.last) for law in person.conditionals] for person in population.people]
-    worst = Fraction(1)
-    for laws in people:
-        spread_out = [_geometric_sums(_contracted(noise, law), noise) for law in laws]
-        for one, other in pairwise(spread_out):
-            for a, b in zip(one, other, strict=True):
+    worst, place = Fraction(1), (0, 0, 0)
+    for kind, laws in enumerate(people):
+        for w, (one, other) in enumerate(pairwise([smoothed(noise, law) for law in laws])):
+            for y, (a, b) in enumerate(zip(one, other, strict=True)):
                 if not (a > 0 and b > 0):
                     return None
-                worst = max(worst, upper_fraction(larger_quotient(a, b)))
+                quotient = upper_fraction(larger_quotient(a, b))
+                if quotient > worst:
+                    worst, place = quotient, (kind, w, y)
     laws = [population.total.balls(0, population.last), *(law for laws in people for law in laws)]
     spread = _spread(noise, laws)
-    return None if spread is None else Leak(worst, spread)
+    return None if spread is None else Leak(worst, spread, place)
+
+
+def smoothed(noise: SharedNoise, law: Sequence[arb]) -> list[arb]:
+    """`(f A_w * Geo_q)(f y)` for every point `y`, but for the factor `(1-q)/(1+q)`."""
+    return _geometric_sums(_contracted(noise, law), noise)
 
 
 def _contracted(noise: SharedNoise, law: Sequence[arb]) -> list[arb]:

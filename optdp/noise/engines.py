@@ -16,8 +16,9 @@ from optdp.noise.bound import Prices, best_window, lower_bound
 from optdp.noise.chain import solve_chain
 from optdp.noise.core import solve_core
 from optdp.noise.draft import Draft
-from optdp.noise.lp import NoiseLP, is_pair_form
+from optdp.noise.lp import NoiseLP
 from optdp.noise.pairs import solve_pairs
+from optdp.noise.window import is_pair_form
 from optdp.solvers.cvxpy import cvxpy_solvers, solve_cvxpy
 from optdp.solvers.highs import solve_highs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
@@ -191,8 +192,11 @@ class MultiLTEFile(Documented):
                 f"All parties must count in one unit, for their sums are added. Found the units {listed}. Convert "
                 "them, or use the coefficients f."
             )
+        named = {repr(party): party for party in itertools.chain.from_iterable(every)}
+        built = {name: party.build() for name, party in named.items()}  # once each: a file may name a thousand alike
+        worlds = [[built[repr(party)] for party in parties] for parties in every]
         return MultiLTE(
-            parties=[party.build() for party in self.parties],
+            parties=worlds[0],
             epsilon=self.epsilon,
             honest=self.honest,
             method=self.method,
@@ -200,6 +204,6 @@ class MultiLTEFile(Documented):
             fallback_epsilon=self.fallback_epsilon,
             f=self.f,
             divisor=self.divisor,
-            also=[[party.build() for party in world.parties] for world in self.also],
+            also=worlds[1:],
             contraction=self.contraction,
         )

@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations, pairwise
+from itertools import accumulate, groupby, pairwise
 
-import numpy as np
-import numpy.typing as npt
 from flint import arb, arb_poly
 
 from optdp.errors import ArtifactError, CertificateError, ProblemError
 from optdp.math.exact import ball, log_upper, precision, upper_fraction
 from optdp.math.pmf import Pmf
 from optdp.noise.certify import row_ratio
+from optdp.noise.joint_error import aggregate_errors, error_laws
 from optdp.noise.laws import Shape, larger_quotient, restrict
 from optdp.noise.matrix import NoiseMatrix
 from optdp.noise.multi import MultiLTE
@@ -30,8 +29,6 @@ PRECISIONS = (256, 1024, 4096)
 """Bits of the balls, in turn, until the figures are decided."""
 MOST_SETS = 5000
 """The most sets of honest parties that are looked at one by one."""
-EXPLICIT = 20_000
-"""Inputs without a row whose errors are added one by one; the rest is bounded together."""
 
 
 def certify_plan(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> PlanCertificate:
@@ -40,9 +37,9 @@ def certify_plan(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> PlanCertif
     epsilons = _epsilons(problem, tables, problem.worlds)
     ordinary = tuple(_ordinary(problem, i, table) for i, table in enumerate(tables))
     with precision():
-        laws = _error_laws(problem, tables, problem.parties)
+        laws = error_laws(problem, tables, problem.parties)
         own = tuple(upper_fraction(law.mean(1) + law.beyond_mean) for law in laws)
-        mae, mse = _aggregate(laws)
+        mae, mse = aggregate_errors(laws)
     return PlanCertificate(epsilons, ordinary, own, mae, mse)
 
 
@@ -51,7 +48,7 @@ def plan_errors(
 ) -> tuple[Fraction, Fraction]:
     """Upper bounds of the aggregate's MAE and MSE if the world is `populations`, one for each party."""
     with precision():
-        return _aggregate(_error_laws(problem, tables, populations))
+        return aggregate_errors(error_laws(problem, tables, populations))
 
 
 def plan_epsilons(
@@ -83,13 +80,32 @@ def _check_tables(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> None:
 
 
 @dataclass(frozen=True)
-class _Reports:
-    """One party in one world: the law of its report, and given each secret, as polynomials in `s - low`."""
+class Reports:
+    """One party in one world: the law of its report, and given each secret, as polynomials in `s - low`.
+
+    A support is an integer: bit `k` says whether `low + k` can be reported at all.
+    """
 
     total: arb_poly
     kinds: tuple[tuple[arb_poly, ...], ...]
-    support: npt.NDArray[np.bool_]
-    supports: tuple[tuple[npt.NDArray[np.bool_], ...], ...]
+    support: int
+    supports: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What whoever sees the sum of `honest` parties compares: a step of a person of one of them."""
+
+    honest: tuple[int, ...]
+    party: int
+    person: int
+    """Which kind of person."""
+    contribution: int
+    """`w` of the step from `w` to `w + 1`."""
+    one: arb_poly
+    other: arb_poly
+    reached: tuple[int, int]
+    """The supports of both."""
 
 
 def _epsilons(
@@ -101,13 +117,7 @@ def _epsilons(
             worst: list[Fraction | None] = [Fraction(1)] * len(tables)
             exact = True
             for world in worlds:
-                same: dict[tuple[object, ...], _Reports] = {}
-                reports = []
-                for population, table in zip(world, tables, strict=True):
-                    key = (str(population.spec), table.inputs, table.rows, table.denominator)
-                    if key not in same:
-                        same[key] = _reports(population, table)
-                    reports.append(same[key])
+                reports = reports_of(world, tables)
                 exact = _quotients(problem.honest, reports, worst) and exact
                 worst = _alike(reports, worst)
         if exact or bits == PRECISIONS[-1]:
@@ -120,36 +130,47 @@ def _epsilons(
     )
 
 
-def _alike(reports: Sequence[_Reports], worst: Sequence[Fraction | None]) -> list[Fraction | None]:
+def reports_of(world: Sequence[Population], tables: Sequence[NoiseMatrix]) -> list[Reports]:
+    """The reports of every party in one world; equal parties are looked at once and share an object."""
+    same: dict[tuple[object, ...], Reports] = {}
+    reports = []
+    for population, table in zip(world, tables, strict=True):
+        key = (str(population.spec), table.inputs, table.rows, table.denominator)
+        if key not in same:
+            same[key] = _reports(population, table)
+        reports.append(same[key])
+    return reports
+
+
+def _alike(reports: Sequence[Reports], worst: Sequence[Fraction | None]) -> list[Fraction | None]:
     """Parties with the same laws stand for each other, for of sets that look alike only the first was looked at."""
     return [largest(tuple(worst[j] for j, other in enumerate(reports) if other is own)) for own in reports]
 
 
-def _quotients(honest: int, reports: Sequence[_Reports], worst: list[Fraction | None]) -> bool:
+def comparisons(honest: int, reports: Sequence[Reports]) -> Iterator[Comparison]:
+    """Every step of every kind of person of every honest party, for every set of honest parties."""
+    for chosen in _sets(honest, reports):
+        for i in chosen:
+            rest = [reports[j] for j in chosen if j != i]
+            around, beside = _product(other.total for other in rest), _reach(other.support for other in rest)
+            for kind, (laws, supports) in enumerate(zip(reports[i].kinds, reports[i].supports, strict=True)):
+                columns, seen = [law * around for law in laws], [_sums(support, beside) for support in supports]
+                for w, (pair, reached) in enumerate(zip(pairwise(columns), pairwise(seen), strict=True)):
+                    yield Comparison(chosen, i, kind, w, *pair, reached)
+
+
+def _quotients(honest: int, reports: Sequence[Reports], worst: list[Fraction | None]) -> bool:
     """Raise `worst` to the largest quotients; whether every ball was narrow enough to tell."""
     exact = True
-    for chosen in _sets(honest, reports):
-        for i, rest in _each(chosen):
-            if worst[i] is None:
-                continue
-            around = _product(reports[j].total for j in rest)
-            beside = _reach(reports[j].support for j in rest)
-            for laws, supports in zip(reports[i].kinds, reports[i].supports, strict=True):
-                columns = [law * around for law in laws]
-                seen = [np.convolve(support, beside) > 0 for support in supports]
-                for w in range(len(columns) - 1):
-                    if (seen[w] != seen[w + 1]).any():
-                        worst[i] = None
-                        break
-                    values = np.flatnonzero(seen[w])
-                    known = worst[i]
-                    assert known is not None
-                    bound, sharp = _largest(columns[w], columns[w + 1], values, known)
-                    worst[i], exact = bound, exact and sharp
-                    if bound is None:
-                        break
-                if worst[i] is None:
-                    break
+    for step in comparisons(honest, reports):
+        known = worst[step.party]
+        if known is None:
+            continue
+        if step.reached[0] != step.reached[1]:
+            worst[step.party] = None
+            continue
+        worst[step.party], sharp = _largest(step.one, step.other, places(step.reached[0]), known)
+        exact = exact and sharp
     return exact
 
 
@@ -160,7 +181,7 @@ def _largest(one: arb_poly, other: arb_poly, values: Iterable[int], known: Fract
     """
     limit, narrow = ball(known), True
     for s in values:
-        a, b = one[int(s)], other[int(s)]
+        a, b = one[s], other[s]
         if not (a > 0 and b > 0):
             return None, False
         ratio = larger_quotient(a, b)
@@ -171,28 +192,39 @@ def _largest(one: arb_poly, other: arb_poly, values: Iterable[int], known: Fract
     return known, narrow
 
 
-def _sets(honest: int, reports: Sequence[_Reports]) -> Iterator[tuple[int, ...]]:
-    """Every set of honest parties, but of sets with the same laws in the same order only the first."""
-    seen: set[tuple[int, ...]] = set()
-    for chosen in combinations(range(len(reports)), honest):
-        key = tuple(sorted(id(reports[i]) for i in chosen))
-        if key in seen:
+def _sets(honest: int, reports: Sequence[Reports]) -> Iterator[tuple[int, ...]]:
+    """Every set of honest parties, but of sets with the same laws only the first: so many of each kind of party."""
+    alike: dict[int, list[int]] = {}
+    for i, own in enumerate(reports):
+        alike.setdefault(id(own), []).append(i)
+    kinds = list(alike.values())
+    if number_of_sets(honest, [len(kind) for kind in kinds]) > MOST_SETS:
+        raise ProblemError(
+            f"At most {MOST_SETS:,} different sets of honest parties are looked at. Found more. "
+            "Use fewer parties, identical parties, or another number of honest ones."
+        )
+    room = [sum(map(len, kinds[k:])) for k in range(len(kinds) + 1)]
+    stack: list[tuple[int, tuple[int, ...]]] = [(0, ())]
+    while stack:
+        k, chosen = stack.pop()
+        left = honest - len(chosen)
+        if left == 0:
+            yield tuple(sorted(chosen))
             continue
-        seen.add(key)
-        if len(seen) > MOST_SETS:
-            raise ProblemError(
-                f"At most {MOST_SETS:,} different sets of honest parties are looked at. Found more. "
-                "Use fewer parties, identical parties, or another number of honest ones."
-            )
-        yield chosen
+        counts = range(max(0, left - room[k + 1]), min(len(kinds[k]), left) + 1)
+        stack.extend((k + 1, (*chosen, *kinds[k][:count])) for count in counts)
 
 
-def _each(chosen: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-    for i in chosen:
-        yield i, [j for j in chosen if j != i]
+def number_of_sets(honest: int, sizes: Sequence[int]) -> int:
+    """How many sets of `honest` parties differ, if there are `sizes` of each kind: a coefficient of a product."""
+    ways = [1] + [0] * honest
+    for size in sizes:
+        sums = [0, *accumulate(ways)]
+        ways = [sums[k + 1] - sums[max(0, k - size)] for k in range(honest + 1)]
+    return ways[honest]
 
 
-def _reports(population: Population, table: NoiseMatrix) -> _Reports:
+def _reports(population: Population, table: NoiseMatrix) -> Reports:
     """The laws of one party's report; `denominator` is left out, for it cancels."""
     secrets = [list(person.conditionals) for person in population.people]
     laws: list[Pmf] = [population.total, *(law for kind in secrets for law in kind)]
@@ -200,7 +232,6 @@ def _reports(population: Population, table: NoiseMatrix) -> _Reports:
     weights = [restrict(law, shape)[0] for law in laws]
     low, high = table.outputs
     sums = [[arb(0)] * (high - low + 1) for _ in laws]
-    reached = np.zeros((len(laws), high - low + 1), dtype=bool)
     for i, row in enumerate(table.rows):
         column = [weight[i] for weight in weights]
         for k, value in enumerate(column):
@@ -209,14 +240,13 @@ def _reports(population: Population, table: NoiseMatrix) -> _Reports:
             line = sums[k]
             for s, weight in row:
                 line[s - low] += value * weight
-            reached[k, [s - low for s, _ in row]] = True
-    polynomials = [arb_poly(line) for line in sums]
+    polynomials, reached = [arb_poly(line) for line in sums], [_support(line) for line in sums]
     kinds, supports, start = [], [], 1
     for kind in secrets:
         kinds.append(tuple(polynomials[start : start + len(kind)]))
         supports.append(tuple(reached[start : start + len(kind)]))
         start += len(kind)
-    return _Reports(polynomials[0], tuple(kinds), reached[0], tuple(supports))
+    return Reports(polynomials[0], tuple(kinds), reached[0], tuple(supports))
 
 
 def _product(factors: Iterable[arb_poly]) -> arb_poly:
@@ -226,11 +256,36 @@ def _product(factors: Iterable[arb_poly]) -> arb_poly:
     return result
 
 
-def _reach(supports: Iterable[npt.NDArray[np.bool_]]) -> npt.NDArray[np.bool_]:
+def _support(line: Sequence[arb]) -> int:
+    """Which values have a mass: only what nothing was added to is exactly zero."""
+    return int("".join("0" if value == 0 else "1" for value in reversed(line)), 2)
+
+
+def places(support: int) -> list[int]:
+    """The bits that are set."""
+    return [k for k, bit in enumerate(reversed(f"{support:b}")) if bit == "1"]
+
+
+def _reach(supports: Iterable[int]) -> int:
     """Which sums can be reached."""
-    result = np.ones(1, dtype=bool)
+    result = 1
     for support in supports:
-        result = np.convolve(result, support) > 0
+        result = _sums(result, support)
+    return result
+
+
+def _sums(one: int, other: int) -> int:
+    """The support of the sum of two independent values: `one` moved to every place of `other`, run by run."""
+    result, start = 0, 0
+    for bit, run in groupby(reversed(f"{other:b}")):
+        length = len(list(run))
+        if bit == "1":
+            moved, width = one, 1  # `one` at `width` neighbouring places
+            while width < length:
+                step = min(width, length - width)
+                moved, width = moved | moved << step, width + step
+            result |= moved << start
+        start += length
     return result
 
 
@@ -245,64 +300,3 @@ def _ordinary(problem: MultiLTE, party: int, table: NoiseMatrix) -> Fraction | N
                 return None
             worst = max(worst, log_upper(ratio))
     return worst * problem.parties[party].largest
-
-
-# ---------------------------------------------------------------------- errors
-
-
-@dataclass(frozen=True)
-class _Errors:
-    """The law of `s - f x` as a polynomial from `low`, but for rare inputs, which are taken at the nearest row."""
-
-    law: arb_poly
-    low: int
-    beyond_mean: arb
-    """At most this is added to the mean absolute error by the inputs that are taken elsewhere."""
-    beyond_square: arb
-
-    def plus(self, other: _Errors) -> _Errors:
-        square = (self.beyond_square.sqrt() + other.beyond_square.sqrt()) ** 2
-        return _Errors(self.law * other.law, self.low + other.low, self.beyond_mean + other.beyond_mean, square)
-
-    def mean(self, power: int) -> arb:
-        values = self.law.coeffs()
-        return sum((value * abs(self.low + k) ** power for k, value in enumerate(values)), arb(0))
-
-
-def _error_laws(problem: MultiLTE, tables: Sequence[NoiseMatrix], populations: Sequence[Population]) -> list[_Errors]:
-    return [
-        _error_law(factor, population.total, table)
-        for factor, population, table in zip(problem.f, populations, tables, strict=True)
-    ]
-
-
-def _aggregate(laws: Sequence[_Errors]) -> tuple[Fraction, Fraction]:
-    total = laws[0]
-    for law in laws[1:]:
-        total = total.plus(law)
-    mae = upper_fraction(total.mean(1) + total.beyond_mean)
-    root = total.mean(2).sqrt() + total.beyond_square.sqrt()
-    return mae, upper_fraction(total.mean(2) if total.beyond_square == 0 else root * root)
-
-
-def _error_law(factor: int, law: Pmf, table: NoiseMatrix) -> _Errors:
-    (first, last), (low, high) = table.inputs, table.outputs
-    begin, end = max(0, first - EXPLICIT), min(table.last, last + EXPLICIT)
-    targets = (factor * begin, factor * end)
-    least = low - max(targets)
-    values = [arb(0)] * (high - least - min(targets) + 1)
-    for x, chance in zip(range(begin, end + 1), law.balls(begin, end), strict=True):
-        if chance == 0:
-            continue
-        share, shift = chance / table.denominator, least + factor * x
-        for s, weight in table.rows[min(max(x, first), last) - first]:
-            values[s - shift] += share * weight
-    beyond, square = arb(0), arb(0)
-    for edge, upwards, reach in ((begin, False, begin), (end, True, table.last - end)):
-        if reach:
-            mass = law.geometric_sum(edge, arb(1), upwards)
-            for s, weight in table.rows[-1 if upwards else 0]:  # taken at the edge, which is served by the same row
-                values[s - least - factor * edge] += mass * weight / table.denominator
-            beyond += mass * abs(factor) * reach
-            square += mass * (factor * reach) ** 2
-    return _Errors(arb_poly(values), least, beyond, square)

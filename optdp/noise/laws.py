@@ -123,6 +123,12 @@ class Laws:
                 f"With plain geometric noise outside, the outputs must lie within the inputs that have a row. "
                 f"Found outputs {low}..{high} and rows for {first}..{last}."
             )
+        beside = 0 if shape.outside != "clamp" or shape.q is None else shape.last + 1 - len(range(first, last + 1))
+        if beside * len(secrets) > EXPLICIT_LIMIT:
+            raise ArtifactError(
+                f"A clamped table with a geometric tail may leave {EXPLICIT_LIMIT:,} inputs without a row, counted for "
+                f"each secret. Found {beside:,} for each of {len(secrets):,}."
+            )
         weights, beyond = [], []
         for secret in secrets:
             row_weights, outer = restrict(secret.law, shape)
@@ -218,13 +224,11 @@ def restrict(law: Pmf, shape: Shape) -> tuple[list[arb], tuple[arb, arb]]:
     if shape.q is None:
         weights[0] += law.geometric_sum(first, arb(1), False)
         weights[-1] += law.geometric_sum(last, arb(1), True)
-    elif shape.last <= EXPLICIT_LIMIT:
+    else:
         for edge, span in ((0, range(first)), (-1, range(last + 1, shape.last + 1))):
             if span:
                 values = law.balls(span.start, span.stop - 1)
                 weights[edge] += sum(
                     (value * shape.blank.inside_mass(x) for x, value in zip(span, values, strict=True)), arb(0)
                 )
-    else:
-        raise ArtifactError("A clamped table with a geometric tail is only read for sums up to 200,000.")
     return weights, nothing

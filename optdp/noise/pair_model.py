@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from optdp.errors import ProblemError
-from optdp.noise.lp import NoiseLP, is_pair_form
+from optdp.noise.lp import NoiseLP
+from optdp.noise.window import is_pair_form
 
 LARGEST = 3_000_000
 """The most columns that are written out."""

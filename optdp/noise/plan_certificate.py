@@ -8,6 +8,13 @@ from fractions import Fraction
 from optdp.errors import CertificateError
 from optdp.noise.multi import MultiLTE
 
+EXPLANATION = (
+    "epsilon bounds how far any aggregate moves the belief about one person of an observer whose knowledge of all "
+    "others is the stated priors; it does not hold against one who knows more, who sees a single report, nor for a "
+    "second release."
+)
+"""The one sentence that goes with every epsilon of a plan."""
+
 
 @dataclass(frozen=True)
 class PlanCertificate:

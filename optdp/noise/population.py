@@ -13,21 +13,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 from flint import fmpz_poly
 
 from optdp.errors import ProblemError
 from optdp.math.exact import Number, show, to_fraction
 from optdp.math.pmf import BinomialPmf, ExactPmf, Pmf, common_denominator, excess_over_one
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 EXACT_LIMIT = 5000
 """Largest sum for which a binomial is held as integers; beyond it as a closed form."""
 
 EXACT_BYTES = 4e8
 """The most memory that an exact distribution may take."""
+
+MOST_PLACES = 10_000_000
+"""The most places that all laws of the sum given a contribution may have."""
 
 Distribution = tuple[Fraction, ...]
 
@@ -155,13 +160,18 @@ class Population:
         if len(law) * len(rest.weights) > 10**6:
             raise ProblemError("others and contributions may have at most 1,000,000 combinations. Found more.")
         last = rest.last + len(law) - 1
+        _check_secrets(len(law), last)
         conditionals = tuple(rest.shifted(w, last) for w in range(len(law)))
         spec = {
             "kind": "others",
             "others": [show(rest.fraction(x)) for x in range(rest.last + 1)],
             "contributions": [show(value) for value in law],
         }
-        return Population(last, (Person(1 if rest.last == 0 else 0, conditionals),), _mix(conditionals, law), spec)
+        own = ExactPmf.from_fractions(law)
+        total = _coefficients(
+            fmpz_poly(list(rest.weights)) * fmpz_poly(list(own.weights)), rest.denominator * own.denominator
+        )
+        return Population(last, (Person(1 if rest.last == 0 else 0, conditionals),), total.shifted(0, last), spec)
 
     @staticmethod
     def from_conditionals(people: Sequence[Sequence[Sequence[Number]]], total: Sequence[Number]) -> Population:
@@ -221,7 +231,7 @@ def _people_count(n: int) -> int:
 
 
 def _whole(value: Any, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    if isinstance(value, bool) or not isinstance(value, Integral):  # numpy's integers are of this kind
         raise ProblemError(f"{name} must be whole numbers. Found {value!r}.")
     return int(value)
 
@@ -242,17 +252,6 @@ def _law(values: Sequence[Number], name: str, least: int = 2) -> Distribution:
             "Write the probabilities as decimals or fractions that add up."
         )
     return law
-
-
-def _mix(conditionals: Sequence[Pmf], weights: Distribution) -> ExactPmf:
-    """The law of the sum when the contribution itself is drawn from `weights`."""
-    exact = [law for law in conditionals if isinstance(law, ExactPmf)]
-    return ExactPmf.from_fractions(
-        [
-            sum((weight * law.fraction(x) for weight, law in zip(weights, exact, strict=True)), Fraction(0))
-            for x in range(exact[0].last + 1)
-        ]
-    )
 
 
 def _independent(
@@ -277,6 +276,7 @@ def _independent(
             f"The exact law of sums up to {reach:,} would need about {bytes_needed / 1e9:,.1f} GB. Use fewer people, "
             "coarser contributions, or a binomial population, which has a closed form."
         )
+    _check_secrets(sum(len(law) for law, _ in listed), last)
     exact = [(ExactPmf.from_fractions(law), count) for law, count in listed]
     product, denominator = fmpz_poly([1]), 1
     for law, count in exact:
@@ -288,6 +288,15 @@ def _independent(
         people.append(Person(count, tuple(others.shifted(w + known, last) for w in range(law.last + 1))))
     total = _coefficients(product, denominator).shifted(known, last)
     return Population(last, tuple(people), total, spec, listed)
+
+
+def _check_secrets(count: int, last: int) -> None:
+    """Refuse what would fill the memory: each contribution of each kind of person has a law of its own."""
+    if count * (last + 1) > MOST_PLACES:
+        raise ProblemError(
+            f"All laws of a sum, one for each contribution of each kind of person, may have {MOST_PLACES:,} places. "
+            f"Found {count:,} laws of sums up to {last:,}. Use coarser contributions, or fewer kinds of people."
+        )
 
 
 def _coefficients(polynomial: fmpz_poly, denominator: int) -> ExactPmf:

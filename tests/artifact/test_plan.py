@@ -27,7 +27,7 @@ import numpy.typing as npt
 import pytest
 
 from optdp import ArtifactError, CertificateError, MultiLTE, Population, ProblemError, SharedNoise, solve, verify_plan
-from optdp.artifact import files
+from optdp.artifact import files, temporaries
 from optdp.artifact.plan import check_target, open_party
 from optdp.artifact.verify import verify
 from optdp.deploy import join
@@ -1023,6 +1023,7 @@ def test_a_failed_write_leaves_what_was_there(
         if where == "write_bytes":
             patch.setattr(files, "write_bytes", failing(at, error, files.write_bytes))
         elif where == "rename":
+            patch.setattr(temporaries, "exchange", lambda *_: False)  # as where names cannot change places
             patch.setattr(os, "rename", failing(at, error, os.rename))
         else:
             patch.setattr(Path, "mkdir", failing(at, error, Path.mkdir))
@@ -1035,21 +1036,23 @@ def test_a_failed_write_leaves_what_was_there(
         verify_plan(target)
 
 
+@pytest.mark.parametrize("at_once", [False, True])
 def test_a_file_put_there_while_writing_is_kept(
-    solved: PlanSolution, original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    solved: PlanSolution, original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: bool
 ) -> None:
     target = shutil.copytree(original, tmp_path / "plan")
-    usual = os.rename
+    usual = temporaries.exchange
 
-    def late(one: Any, other: Any) -> None:
-        if Path(one) == target:
-            (target / "late.txt").write_text("mine")
-        usual(one, other)
+    def late(one: Path, other: Path) -> bool:
+        (target / "late.txt").write_text("mine")
+        return at_once and usual(one, other)
 
-    monkeypatch.setattr(os, "rename", late)
-    solved.save(target)
-    assert sorted(contents(target)) == ["party-0.json", "party-1.json", "plan.json"]
-    assert [data for name, data in contents(tmp_path).items() if name.endswith("late.txt")] == [b"mine"]
+    monkeypatch.setattr(temporaries, "exchange", late)
+    for _ in range(2):  # the second one finds what the first left
+        solved.save(target)
+        monkeypatch.undo()
+        assert sorted(contents(target)) == ["party-0.json", "party-1.json", "plan.json"]
+        assert [data for name, data in contents(tmp_path).items() if name.endswith("late.txt")] == [b"mine"]
 
 
 def test_links(solved: PlanSolution, original: Path, tmp_path: Path) -> None:

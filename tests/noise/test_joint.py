@@ -34,6 +34,7 @@ from optdp.noise.joint import Draft, starts
 from optdp.noise.joint_certify import certify_plan
 from optdp.noise.merged import bounding
 from optdp.noise.parties import parties_of
+from tests.checkers import agrees
 from tests.exact_plan_checker import CheckedPlan, exp_bounds, prior
 
 Array = npt.NDArray[np.float64]
@@ -46,6 +47,7 @@ def checked(solution: PlanSolution, folder: Path) -> CheckedPlan:
     solution.save(folder)
     truth, certificate, problem = CheckedPlan(folder), solution.certificate, solution.problem
     assert verify_plan(folder).certificate == certificate
+    agrees(folder, certificate)
     for i, ratio in enumerate(truth.quotients()):
         assert truth.keeps(i, ratio), f"party {i} does not keep epsilon"
         found = certificate.epsilons[i]

@@ -10,9 +10,10 @@ from optdp import Population, ProblemError, SingleLTE
 from optdp.math.exact import precision
 from optdp.noise.bound import lower_bound
 from optdp.noise.engines import backends, engine
-from optdp.noise.lp import NoiseLP, choose_shape, formulate
+from optdp.noise.lp import NoiseLP, formulate
 from optdp.noise.pair_model import pair_model
 from optdp.noise.pairs import solve_pairs
+from optdp.noise.window import choose_shape
 from optdp.solvers.compare import raw_epsilon
 from optdp.solvers.highs import solve_highs
 

@@ -1,0 +1,197 @@
+"""A lower bound of the optimum, proved from stored dual prices with integers that are rounded to the safe side.
+
+The program is that of `optdp.noise.single`. For **any** `z >= 0` (prices of the caps) and `u >= 0` (of privacy) every
+feasible table costs at least
+
+    sum over x of y(x)  -  sum over x of z(x) cap(x)  +  constant,
+    y(x) = min over s of  cost(x) |x-s|^p + z(x) |x-s| + sum over j of gaps[j](x) u(j, s),
+
+because the rows of the table sum to one (weak duality). With `c(x)` the mass that geometric tails leave to the table,
+
+    cost(x) = prior(x) c(x),     cap(x) = (2q/(1-q^2) - tail(x)) / c(x),
+    gaps[j](x) = c(x) (Pr[x|w] - e^eps Pr[x|w'])     for every step w, w' in both ways,
+
+and `constant` what the tails cost. So prices may be rounded in any way, and no error analysis is needed: `u` and `z`
+are taken as multiples of powers of two, `cost` and `gaps` are rounded down, caps up, and all sums are of integers. As
+`y(x)` may be as small as the likelihood of `x`, each input has a unit of its own.
+
+Of most outputs the minimum never hears: over a block of outputs the sum is at least its distance part at the nearest
+of them, plus each gap times the smallest price of the block (the largest, if the gap is negative).
+
+**Inputs without a row** (very many people). The bound is against the program with a row for every input and outputs
+`0..last`. There `c(x)` is at most doubled, so that with `z` scaled alike `y(x)` becomes at worst twice as negative, and
+`z cap` stays below `z 2q/(1-q^2) / c(x)`. Outputs outside the window have `u = 0` and are at least one step beyond its
+edge. An input without a row has `y(x) >= - sum over j of |gaps[j](x)| max u(j, .)`; in all that is at most
+`e^eps (missing(w) + missing(w')) max u(j, .)` for each `j`, with `missing` the mass of such inputs, and once more if
+the edge rows serve them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+
+from flint import arb
+
+from optdp.errors import ArtifactError
+from optdp.math.exact import ball, floor_scaled, precision
+from optdp.noise.certify import mixed_prior, tail_error
+from optdp.noise.laws import Laws
+from optdp.noise.single import SingleLTE
+from optdp.noise.window import choose_shape
+
+BITS = 128
+"""Prices are multiples of `2^-BITS`; the numbers of an input have so many bits below their largest."""
+SUM_BITS = 192
+"""The sum over inputs is of multiples of `2^-SUM_BITS`."""
+BLOCK = 32
+MOST_WORK = 20_000_000
+"""The most products of a gap and a price that are computed; about three seconds."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """A dual point as a file has it: `z[x]` for every input with a row, `u[j][s]` for every constraint and output."""
+
+    z: list[float]
+    u: list[list[float]]
+
+
+@dataclass(frozen=True)
+class _Row:
+    """The numbers of one input, as integers of a unit `2^-unit`: what every output costs there."""
+
+    unit: int
+    cost: int
+    z: int
+    gaps: list[int]
+
+
+def proved_bound(problem: SingleLTE, prices: Prices) -> Fraction | None:
+    """A number that is at most the optimum of `problem`; None if to compute it would take too long."""
+    with precision():
+        shape = choose_shape(problem)
+        size, laws = shape.inputs[1] - shape.inputs[0] + 1, Laws.build(problem, shape)
+        if len(prices.z) != size or [len(line) for line in prices.u] != [size] * (2 * len(laws.steps)):
+            raise ArtifactError("The stored prices must fit the problem. The file was changed.")
+        # Where no cap is asked for there is nothing to price.
+        z = [max(Fraction(price), Fraction(0)) for price in prices.z] if problem.never_worse else [Fraction(0)] * size
+        columns = _Columns([[max(int(Fraction(price) * 2**BITS), 0) for price in line] for line in prices.u])
+        power, whole, total = 1 if problem.objective == "mae" else 2, shape.outside == "error", 0
+        rows = list(_rows(problem, laws, z))
+        for x, row in enumerate(rows):
+            least = columns.least(row, x, power)
+            if least is None:
+                return None
+            if not whole:
+                edge = min(x, size - 1 - x) + 1
+                least = min(least, row.cost * edge**power + row.z * edge << BITS)
+                least = 2 * least if least < 0 else least
+            total += _shifted(least, SUM_BITS - row.unit - BITS)
+        taken = _caps(problem, laws, rows) if problem.never_worse else arb(0)
+        given = _constant(problem, laws) if whole else -_beyond(laws, columns)
+        total += floor_scaled(given - taken, SUM_BITS)
+    return Fraction(max(total, 0), 1 << SUM_BITS)
+
+
+class _Columns:
+    """The prices of privacy, and the smallest and largest of each block of outputs."""
+
+    def __init__(self, u: Sequence[list[int]]) -> None:
+        self.u, self.work = u, 0
+        self.outputs = len(u[0])
+        self.blocks = [range(start, min(start + BLOCK, self.outputs)) for start in range(0, self.outputs, BLOCK)]
+        self.smallest = [[min(line[block.start : block.stop]) for line in u] for block in self.blocks]
+        self.largest = [[max(line[block.start : block.stop]) for line in u] for block in self.blocks]
+        self.peaks = [max(line) for line in u]
+        self.onward = list(accumulate(reversed(self.largest), _larger))[::-1], list(accumulate(self.largest, _larger))
+
+    def least(self, row: _Row, x: int, power: int) -> int | None:
+        """`y(x)`, in units of `2^-(unit + BITS)`; None if the work is more than is allowed."""
+        cost, z, gaps = row.cost << BITS, row.z << BITS, row.gaps
+        up = [(j, gap) for j, gap in enumerate(gaps) if gap > 0]
+        down = [(j, gap) for j, gap in enumerate(gaps) if gap < 0]
+        best, home = None, x // BLOCK
+        for onward, places in zip(self.onward, (range(home, len(self.blocks)), range(home - 1, -1, -1)), strict=True):
+            for k in places:  # outwards from x
+                block, small, large = self.blocks[k], self.smallest[k], self.largest[k]
+                near = max(block.start - x, x - block.stop + 1, 0)
+                own = cost * near**power + z * near
+                if best is not None:
+                    self.work += 2 * len(gaps)
+                    if own + sum(gap * onward[k][j] for j, gap in down) >= best:
+                        break  # no block from here on is better
+                    if own + sum(gap * small[j] for j, gap in up) + sum(gap * large[j] for j, gap in down) >= best:
+                        continue
+                values = [cost * abs(x - s) ** power + z * abs(x - s) for s in block]
+                for j, gap in (*up, *down):
+                    line = self.u[j][block.start : block.stop]
+                    values = [value + gap * price for value, price in zip(values, line, strict=True)]
+                self.work += len(block) * (1 + len(gaps))
+                if self.work > MOST_WORK:
+                    return None
+                best = min(values) if best is None else min(best, *values)
+        return best
+
+
+def _rows(problem: SingleLTE, laws: Laws, z: Sequence[Fraction]) -> Iterator[_Row]:
+    """The numbers of each input, `cost` and `gaps` rounded down."""
+    first, last = laws.shape.inputs
+    costs = [a * b for a, b in zip(mixed_prior(problem, first, last), laws.shape.masses, strict=True)]
+    steps = [(laws.weights[step.one], laws.weights[step.other], laws.exponentials[step.epsilon]) for step in laws.steps]
+    for x, (cost, price) in enumerate(zip(costs, z, strict=True)):
+        pairs = [(one[x], other[x], e) for one, other, e in steps]
+        gaps = [gap for a, b, e in pairs for gap in (a - e * b, b - e * a)]
+        unit = BITS - max((_magnitude(value) for value in (cost, *gaps) if value != 0), default=0)
+        lowered = [floor_scaled(gap, unit) for gap in gaps]
+        yield _Row(unit, max(floor_scaled(cost, unit), 0), _shifted_fraction(price, unit), lowered)
+
+
+def _caps(problem: SingleLTE, laws: Laws, rows: Sequence[_Row]) -> arb:
+    """`sum of z(x) cap(x)`, with `z` as the rows have it."""
+    shape, limit, total = laws.shape, ball(problem.cap), arb(0)
+    for x, (row, mass) in enumerate(zip(rows, shape.masses, strict=True), start=shape.inputs[0]):
+        if row.z:
+            tail = tail_error(shape, x, 1) if shape.outside == "error" else arb(0)
+            total += ball(row.z) * arb(2) ** -row.unit * (limit - tail) / mass
+    return total
+
+
+def _constant(problem: SingleLTE, laws: Laws) -> arb:
+    """What the tails cost, whatever the table."""
+    shape, power = laws.shape, 1 if problem.objective == "mae" else 2
+    prior = mixed_prior(problem, *shape.inputs)
+    return sum((chance * tail_error(shape, x, power) for x, chance in enumerate(prior, shape.inputs[0])), arb(0))
+
+
+def _beyond(laws: Laws, columns: _Columns) -> arb:
+    """The most that inputs without a row take off."""
+    missing = [arb(1) - sum(secret.law.balls(*laws.shape.inputs), arb(0)) for secret in laws.secrets]
+    total = arb(0)
+    for k, step in enumerate(laws.steps):
+        peak = ball(columns.peaks[2 * k] + columns.peaks[2 * k + 1]) * arb(2) ** -BITS
+        total += 2 * peak * laws.exponentials[step.epsilon] * (missing[step.one] + missing[step.other])
+    return total
+
+
+def _larger(one: list[int], other: list[int]) -> list[int]:
+    return [*map(max, one, other)]
+
+
+def _magnitude(value: arb) -> int:
+    """The smallest `k`, or one next to it, with `|value| <= 2^k`."""
+    mantissa, exponent = value.mid().man_exp()
+    return int(mantissa).bit_length() + int(exponent)
+
+
+def _shifted(value: int, bits: int) -> int:
+    """`value 2^bits`, rounded down."""
+    return value << bits if bits >= 0 else value >> -bits
+
+
+def _shifted_fraction(value: Fraction, bits: int) -> int:
+    """`value 2^bits`, rounded down."""
+    scaled = value * Fraction(2) ** bits
+    return scaled.numerator // scaled.denominator
