@@ -48,10 +48,9 @@ def _verified_digest(path: Path) -> str:
     from optdp.order_commands import is_order
 
     if os.path.isdir(path):
-        from optdp.artifact.plan import read_plan, verify_plan
+        from optdp.artifact.plan_verify import verify_plan
 
-        verify_plan(path)
-        return str(read_plan(path)[2]["sha256"])
+        return verify_plan(path).sha256
     if is_order(path):
         from optdp.mallows.artifact import verify_order
 

@@ -1,0 +1,204 @@
+"""Who solves the points: this process, dask's processes on this machine, or the workers of a dask cluster.
+
+Each is an iterator over finished points in whatever order they finish.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from optdp.errors import ProblemError, SolverError
+from optdp.math.exact import shown
+from optdp.sweeps.point import Row, failed, solve_point
+
+Task = tuple[int, dict[str, Any]]
+Finished = Iterator[tuple[int, Row]]
+
+IN_FLIGHT = 1000
+"""Points that a cluster may hold at once: enough for it to spread and to grow, not the whole grid in its memory."""
+COMPARED = ("optdp", "highspy", "numpy", "python-flint", "scipy")
+"""Packages that figures depend on."""
+PATIENCE = 10
+"""Seconds to find a cluster and a worker."""
+_ADDRESS = re.compile(r"((tcp|tls|ws|wss|ucx)://)?([^\s/:@\[\]]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}")
+_IGNORE = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+
+
+def solved_here(tasks: Iterable[Task]) -> Finished:
+    """One point after another, in this process."""
+    for point, spec in tasks:
+        yield point, solve_point(spec)
+
+
+@contextmanager
+def local_pool(workers: int | None, points: int) -> Iterator[Callable[[Iterable[Task]], Finished]]:
+    """Processes on this machine, one thread each."""
+    dask, distributed = _dask()
+    size = min(workers or import_module("dask.system").CPU_COUNT, points)
+    settings = {
+        "distributed.scheduler.worker-ttl": None,  # a worker that computes for long in one call is not lost
+        "distributed.scheduler.allowed-failures": 0,  # points that a dying worker had are tried again alone
+        "distributed.deploy.lost-worker-timeout": "1 day",  # a busy machine is slow to start another
+    }
+    with dask.config.set(settings), _quiet():
+        try:
+            security = distributed.Security.temporary()  # others of this machine cannot join in
+        except ImportError:
+            raise ProblemError(
+                "Local workers need cryptography: pip install 'optdp[dask]'. Or solve one after another: --workers 0."
+            ) from None
+        try:
+            with _uninterrupted():
+                cluster = distributed.LocalCluster(
+                    n_workers=size, threads_per_worker=1, processes=True, host="127.0.0.1", protocol="tls",
+                    security=security, dashboard_address=None, silence_logs=logging.CRITICAL, preload=[_IGNORE],
+                )  # fmt: skip
+        except (RuntimeError, OSError) as error:
+            raise SolverError(
+                f"dask's processes did not start ({type(error).__name__}). A script must call sweep under "
+                'if __name__ == "__main__":, for they read it again; or use workers = 0.'
+            ) from None
+        with cluster, distributed.Client(cluster, security=security, set_as_default=False) as client:
+            yield lambda tasks: _solved(client, tasks, size)
+
+
+@contextmanager
+def cluster_pool(address: str, warn: Callable[[str], None]) -> Iterator[Callable[[Iterable[Task]], Finished]]:
+    """The workers of a cluster that is already there."""
+    _, distributed = _dask()
+    where, rule = shown(address), "--scheduler must be the address of a dask scheduler, such as tcp://host:8786."
+    if not _ADDRESS.fullmatch(address):
+        raise ProblemError(f"{rule} Found {where}.")
+    with _quiet():
+        try:
+            client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+        except (OSError, ValueError, TypeError, ImportError, RuntimeError) as error:
+            raise ProblemError(
+                f"{rule} Found none at {where} within {PATIENCE} s: {type(error).__name__}. Is it running?"
+            ) from None
+        with client:
+            try:
+                client.wait_for_workers(1, timeout=PATIENCE)
+            except TimeoutError:
+                raise ProblemError(
+                    f"The cluster at {where} has no workers. Start some: dask worker {address} --nthreads 1."
+                ) from None
+            _compare(client, warn)
+            yield lambda tasks: _solved(client, tasks, IN_FLIGHT)
+
+
+def _solved(client: Any, tasks: Iterable[Task], most: int, alone: bool = False) -> Finished:
+    """Keep the workers busy, at most so many points at once.
+
+    When a worker dies, every point that it had is suspected; which one ended it is told by trying each alone.
+    """
+    left, given, suspects = iter(tasks), dict[str, Task](), list[Task]()
+    finished = import_module("distributed").as_completed(loop=client.loop)
+
+    def submit() -> None:
+        for task in left:
+            future = client.submit(solve_point, task[1], pure=False)
+            given[future.key] = task
+            finished.add(future)
+            return
+
+    for _ in range(most):
+        submit()
+    for future in finished:
+        if future.status == "lost" and client.status == "running":  # finished, but gone with its worker: solved again
+            finished.add(future)
+            continue
+        row = _row(client, future)
+        task = given.pop(future.key)
+        future.release()
+        submit()
+        if row is None and not alone:
+            suspects.append(task)
+        else:
+            yield task[0], row or failed("its worker died of it: too little memory?")
+    if suspects:
+        yield from _solved(client, suspects, 1, alone=True)
+
+
+def _row(client: Any, future: Any) -> Row | None:
+    """What came of a point; None if its worker died."""
+    if future.status in ("finished", "error") and client.status == "running":
+        try:
+            found: Row = future.result()
+            return found
+        except Exception as error:  # what goes wrong in solving is in the row already: this is about the worker
+            if client.status == "running":
+                died = type(error).__name__ == "KilledWorker"
+                return None if died else failed(f"{type(error).__name__}: {error}")
+    raise SolverError("The cluster was lost. Run the same command to go on when it is back.")
+
+
+def _compare(client: Any, warn: Callable[[str], None]) -> None:
+    """Refuse workers without optdp; tell of other versions, and of threads that will idle."""
+    found = client.get_versions(packages=list(COMPARED))["workers"]
+    for name in COMPARED:
+        here = _version(name)
+        others = {str(worker["packages"].get(name)) for worker in found.values()} - {str(here)}
+        if name == "optdp" and "None" in others:
+            raise ProblemError(f"Every worker needs optdp {here}. Found one without. Install it there.")
+        if others:
+            warn(f"workers have {name} {', '.join(sorted(others))}, here it is {here}: figures may differ")
+    if any(threads > 1 for threads in client.nthreads().values()):
+        warn("a worker process solves one point at a time: start workers with --nthreads 1 --nworkers auto")
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _dask() -> tuple[Any, Any]:
+    try:
+        return import_module("dask"), import_module("distributed")
+    except ImportError:
+        raise ProblemError(
+            "A sweep over several processes needs dask: pip install 'optdp[dask]'. Or solve one after another: "
+            "--workers 0."
+        ) from None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """dask's own log and warnings are about its machinery; what matters of them is said by us, in one line."""
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]  # each with its own level
+    before = [logger.level for logger in loggers]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="distributed")
+        try:
+            for logger in loggers:
+                logger.setLevel(logging.CRITICAL + 1)
+            yield
+        finally:
+            for logger, level in zip(loggers, before, strict=True):
+                logger.setLevel(level)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Processes started in here ignore Ctrl-C: a terminal sends it to all, and only the first should act on it."""
+    if os.name == "nt" or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        with suppress(TypeError):  # a handler that was not installed from Python
+            signal.signal(signal.SIGINT, before)

@@ -1,0 +1,218 @@
+"""sweep(problem, grid): solve every point of a grid, go on where an interrupted run stopped, write one table."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from optdp.arguments import check_apart
+from optdp.artifact.files import write_bytes
+from optdp.errors import ProblemError
+from optdp.math.exact import shown
+from optdp.problem import _beside, _validate, load_file
+from optdp.sweeps.grid import Grid, Value
+from optdp.sweeps.journal import Journal, journal
+from optdp.sweeps.point import Row, base_of, check_keys, put
+from optdp.sweeps.pool import Finished, Task, cluster_pool, local_pool, solved_here
+from optdp.sweeps.table import WRITERS, check_out, rows_of
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be solved: the problem, the folder in which the files that it names lie, and the grid."""
+
+    base: Mapping[str, Any]
+    folder: Path
+    grid: Grid
+
+    def spec(self, point: Mapping[str, Value]) -> dict[str, Any]:
+        """The problem at a point; files are named in full, for workers may be elsewhere."""
+        data = put(self.base, point)
+        _beside(data, self.folder)
+        return data
+
+    @property
+    def digest(self) -> str:
+        """What makes two sweeps the same: problem, grid, the content of the files that they name, optdp's version."""
+        known = {"problem": self.base, "grid": self.grid.values, "optdp": version("optdp"), "files": self.digests}
+        return hashlib.sha256(json.dumps(known, sort_keys=True, default=str).encode()).hexdigest()
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """The files that problem and grid name, and their digests."""
+        words = {*_words(self.base), *(str(value) for values in self.grid.values.values() for value in values)}
+        found = {}
+        for word in sorted(words):
+            place = self.folder / word
+            if "\0" not in word and len(word) < 4096 and os.path.isfile(place):
+                with place.open("rb") as file:
+                    found[word] = hashlib.file_digest(file, "sha256").hexdigest()
+        return found
+
+
+@dataclass(frozen=True)
+class Swept:
+    """The rows of a sweep, and how they came about."""
+
+    rows: list[Row]
+    kept: int
+    """How many points an earlier run had finished."""
+    seconds: float
+
+    @property
+    def failed(self) -> list[Row]:
+        return [row for row in self.rows if row["status"] == "failed"]
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, with how far the sweep is."""
+
+    def __init__(self, done: int, points: int) -> None:
+        super().__init__(done, points)
+        self.done, self.points = done, points
+
+
+def sweep(
+    problem: Any,
+    grid: Mapping[str, Iterable[Any]],
+    out: str | Path | None = None,
+    *,
+    scheduler: str | None = None,
+    workers: int | None = None,
+    fresh: bool = False,
+) -> list[Row]:
+    """Solve a problem at every point of a grid: a list of rows, one for each point in the order of the grid.
+
+    `problem` is a problem file, its content as a mapping, or a SingleLTE or MultiLTE. `grid` maps keys of the problem's
+    file (`"population.p"`) to lists of values. Points are solved by processes on this machine (`workers`; 0 solves them
+    in this process and needs no dask), or by the dask cluster at `scheduler`. With `out` (.parquet, .csv, .jsonl) the
+    table is written, and an interrupted sweep goes on where it stopped.
+
+    A row has the grid's values, `status`, `seconds`, the figures of the solution, `sha256` of its artifact, and
+    `error`: a point that cannot be solved is a row with the status "failed".
+    """
+    place = None if out is None else Path(out)
+    plan = plan_of(problem, Grid.of(grid))
+    return run(plan, place, scheduler, workers, fresh).rows
+
+
+def plan_of(problem: Any, grid: Grid) -> Plan:
+    """The problem and the grid, keys checked."""
+    folder = Path.cwd()
+    if isinstance(problem, str | os.PathLike):
+        path = Path(os.path.abspath(problem))
+        data, folder = load_file(path).data, path.parent
+    elif isinstance(problem, Mapping):
+        data = problem
+    elif callable(getattr(problem, "spec", None)):
+        data = problem.spec()
+    else:
+        raise ProblemError(
+            "A sweep needs a problem file, its content as a mapping, or a SingleLTE or MultiLTE. "
+            f"Found {shown(problem)}."
+        )
+    _validate(data)
+    base = base_of(data)
+    check_keys(base, grid)
+    return Plan(base, folder, grid)
+
+
+def run(
+    plan: Plan,
+    out: Path | None,
+    scheduler: str | None = None,
+    workers: int | None = None,
+    fresh: bool = False,
+    say: Say = lambda _: None,
+    warn: Say = lambda _: None,
+) -> Swept:
+    """Solve what is not yet solved, then write the table and remove the journal."""
+    if scheduler is not None and workers is not None:
+        raise ProblemError("--workers is for this machine, and a cluster has its own. Found --scheduler as well.")
+    if workers is not None and workers < 0:
+        raise ProblemError(f"--workers must be 0 or more. Found {workers}.")
+    if out is not None:
+        check_out(out)
+        check_apart(out, {f"the file {name}": plan.folder / name for name in plan.digests})
+    begin, points = time.perf_counter(), len(plan.grid)
+    with journal(out, "" if out is None else plan.digest, points, fresh) as book:
+        kept = len(book.done)
+        try:
+            if kept < points:
+                say("starting")
+                with _pool(scheduler, workers, points - kept, warn) as solved:
+                    _collect(solved(_left(plan, book)), book, points, say)
+        except KeyboardInterrupt:
+            raise Interrupted(len(book.done), points) from None
+        rows = rows_of(plan.grid, book.done)
+        if out is not None:
+            write_bytes(out, WRITERS[out.suffix](rows))
+            book.remove()
+    return Swept(rows, kept, time.perf_counter() - begin)
+
+
+def _left(plan: Plan, book: Journal) -> Iterator[Task]:
+    for i, point in enumerate(plan.grid):
+        if i not in book.done:
+            yield i, plan.spec(point)
+
+
+def _collect(finished: Finished, book: Journal, points: int, say: Say) -> None:
+    """Keep every point as it comes."""
+    begin, before = time.perf_counter(), len(book.done)
+    failed = sum(row["status"] == "failed" for row in book.done.values())
+    say(_progress(before, points, failed, 0.0))
+    for point, row in finished:
+        if row["status"] == "interrupted":  # the best so far is not what this point's row should say
+            raise KeyboardInterrupt
+        book.add(point, row)
+        failed += row["status"] == "failed"
+        pace = (time.perf_counter() - begin) / (len(book.done) - before)
+        say(_progress(len(book.done), points, failed, pace))
+
+
+def _progress(done: int, points: int, failed: int, pace: float) -> str:
+    left = f", about {_duration(pace * (points - done))} left" if pace else ""
+    return f"{done:,} of {points:,} points{f', {failed:,} failed' if failed else ''}{left}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+@contextmanager
+def _pool(
+    scheduler: str | None, workers: int | None, points: int, warn: Say
+) -> Iterator[Callable[[Iterable[Task]], Finished]]:
+    if scheduler is not None:
+        with cluster_pool(scheduler, warn) as solved:
+            yield solved
+    elif workers == 0:
+        yield solved_here
+    else:
+        with local_pool(workers, points) as solved:
+            yield solved
+
+
+def _words(value: Any) -> Iterator[str]:
+    """Every text in a problem."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _words(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _words(inner)
