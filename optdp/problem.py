@@ -6,6 +6,7 @@ Decimals are read as the decimals they are. Besides the problem a file may say w
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -103,6 +104,10 @@ class ProblemFile:
         return self.file.build()
 
 
+_MOST_PARTS = 64
+_DOTTED = re.compile(r"""(?:\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+)++""")
+
+
 def load(path: str | Path) -> Problem:
     """The problem in a TOML file."""
     return load_file(path).problem
@@ -111,16 +116,21 @@ def load(path: str | Path) -> Problem:
 def load_file(path: str | Path) -> ProblemFile:
     """The problem in a TOML file, with its title, source and expectations."""
     place = Path(path)
+    text = read_text(place, "TOML")
+    if any(
+        run[0].count(".") > _MOST_PARTS for run in _DOTTED.finditer(text)
+    ):  # its tables would be opened one within the other, for each of its parts again
+        raise ProblemError(f"{place} is not a problem file: a key has more than {_MOST_PARTS} parts.")
     try:
-        data = tomllib.loads(read_text(place, "TOML"), parse_float=str)
+        data = tomllib.loads(text, parse_float=str)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise ProblemError(f"{place} is not a TOML file: {str(error).splitlines()[0]}.") from None
-    _beside(data, place.parent)
-    file = _validate(data)
+    beside(data, place.parent)
+    file = validated(data)
     return ProblemFile(file.title, file.source, file.expect, data, file)
 
 
-def _beside(data: dict[str, Any], folder: Path) -> None:
+def beside(data: dict[str, Any], folder: Path) -> None:
     """Files that a problem names lie beside it."""
     sweep = data.get("sweep")
     series = sweep.get("series") if isinstance(sweep, dict) else None
@@ -136,10 +146,10 @@ def _beside(data: dict[str, Any], folder: Path) -> None:
 
 def from_spec(data: object) -> Problem:
     """The problem in a mapping, such as the one that an artifact carries."""
-    return _validate(data).build()
+    return validated(data).build()
 
 
-def _validate(data: object) -> _File:
+def validated(data: object) -> _File:
     kind = data.get("kind") if isinstance(data, Mapping) else data
     if not isinstance(data, Mapping) or not isinstance(kind, str) or kind not in KINDS:
         raise ProblemError(f"kind must be one of {', '.join(KINDS)}. Found {shown(kind)}.")

@@ -17,7 +17,7 @@ from optdp.arguments import check_apart
 from optdp.artifact.files import write_bytes
 from optdp.errors import ProblemError
 from optdp.math.exact import shown
-from optdp.problem import _beside, _validate, load_file
+from optdp.problem import beside, load_file, validated
 from optdp.sweeps.grid import Grid, Value
 from optdp.sweeps.journal import Journal, journal
 from optdp.sweeps.point import Row, base_of, check_keys, put
@@ -38,7 +38,7 @@ class Plan:
     def spec(self, point: Mapping[str, Value]) -> dict[str, Any]:
         """The problem at a point; files are named in full, for workers may be elsewhere."""
         data = put(self.base, point)
-        _beside(data, self.folder)
+        beside(data, self.folder)
         return data
 
     @property
@@ -121,7 +121,7 @@ def plan_of(problem: Any, grid: Grid) -> Plan:
             "A sweep needs a problem file, its content as a mapping, or a SingleLTE or MultiLTE. "
             f"Found {shown(problem)}."
         )
-    _validate(data)
+    validated(data)
     base = base_of(data)
     check_keys(base, grid)
     return Plan(base, folder, grid)

@@ -29,8 +29,11 @@ from optdp.noise.lp import formulate
 from optdp.solvers.compare import raw_epsilon
 from optdp.solvers.cvxpy import cvxpy_solvers, solve_cvxpy
 from tests.bench.amplification import amplification
+from tests.bench.audit import audit
+from tests.bench.hostile import hostile
 from tests.bench.orders import orders
 from tests.bench.plans import large, plans
+from tests.bench.samplers import samplers
 from tests.bench.shuffle import shuffle
 from tests.random_problems import problem as random_problem
 
@@ -201,6 +204,9 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "amplification": amplification,
     "shuffle": shuffle,
     "orders": orders,
+    "samplers": samplers,
+    "hostile": hostile,
+    "audit": audit,
 }
 
 

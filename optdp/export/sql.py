@@ -1,0 +1,150 @@
+"""A sampler in SQL: tables of cuts and views that draw, in the words that PostgreSQL and SQLite have in common.
+
+A lookup is the last cut at or below a number, by an index. The first word of a number decides unless it is equal to a
+cut's; then all words are compared as a row of columns. What is not decided by the words that are there is NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from optdp.export.layout import CutList, Layout
+from optdp.export.sampler import Sampler
+from optdp.export.subject import Subject
+from optdp.export.text import filled, head, single_numbers
+from optdp.export.vectors import RELEASED
+from optdp.noise.cuts import LIMBS
+
+PRIME = 2147483629
+"""Checksums are remainders by this prime: a change of one digit changes them."""
+SHIFT = 1 << 52
+"""Added to what may be negative before a remainder is taken, which the two databases take alike then."""
+BLOCK = 500
+"""Lines of one INSERT."""
+SHAPE = ("first_input", "final_input", "last_input", "low", "high", "outside", "slots", "limbs", "base", "top_cuts")
+"""The columns of the one line about the whole table."""
+
+Line = tuple[int | None, ...]
+
+
+def sampler(subject: Subject) -> dict[str, bytes]:
+    """`sampler.sql`."""
+    made = Sampler.of(subject)
+    laid = made.laid
+    drawing, width = laid.drawing, laid.rows.words
+    restarts = 0 if drawing.noise is None else 4 * drawing.limbs
+    last_digit = laid.noise.lengths[-1] - 1 if laid.noise.places else 0
+    shape = [*laid.numbers[:9], last_digit]
+    noise = [(slot, k, *place) for slot, k, place in _intervals(laid.noise, 0)]
+    values = _values(laid)
+    rows = [(x, k, *place, values[x, k]) for x, k, place in _intervals(laid.rows, drawing.inputs[0])]
+    requests = [(i, v.x, v.released if v.outcome == RELEASED else None) for i, v in enumerate(made.vectors)]
+    words = [(i, place, word) for i, v in enumerate(made.vectors) for place, word in sorted(v.words.items())]
+    columns = ["slot", "k", *(f"word{j}" for j in range(LIMBS))]
+    row_columns = ["input", "k", *(f"word{j}" for j in range(width)), "released"]
+    tables: dict[str, tuple[list[str], Sequence[Line]]] = {
+        "optdp_noise_cuts": (columns, noise),
+        "optdp_rows": (row_columns, rows),
+        "optdp_test_requests": (["id", "input", "expected"], requests),
+        "optdp_test_words": (["id", "place", "word"], words),
+    }
+    inserts = [f"INSERT INTO optdp_shape VALUES ('{made.digest}', {', '.join(map(str, shape))});"]
+    checks = [_check("optdp_shape", SHAPE, [tuple(shape)])]
+    for name, (names, lines) in tables.items():
+        inserts += _inserts(name, lines)
+        checks.append(_check(name, names, lines))
+    text = filled(
+        "sampler.sql.in",
+        {
+            **single_numbers(laid), "HEAD": head(subject, laid, "--"), "RARE": laid.rare,
+            "LAST_SLOT": drawing.slots - 1, "MORE": drawing.slots * drawing.limbs + restarts - 1,
+            "ROW_COLUMNS": ", ".join(f"word{j} BIGINT NOT NULL" for j in range(width)),
+            "INSERTS": "\n".join(inserts), "CHECKS": "\n".join(checks),
+            "DRAW": filled("draw.sql.in", _draw(laid, "optdp") | {"EXPECTED": ""}),
+            "TEST_DRAW": filled("draw.sql.in", _draw(laid, "optdp_test") | {"EXPECTED": "r.expected, "}),
+        },
+    )  # fmt: skip
+    return {"sampler.sql": text.encode("ascii")}
+
+
+def _intervals(cuts: CutList, first: int) -> Iterable[tuple[int, int, tuple[int, ...]]]:
+    """Where each interval between cuts begins: list, number, place; the first begins at 0."""
+    for i, (start, end) in enumerate(zip(cuts.start, cuts.start[1:], strict=False)):
+        for k, place in enumerate(((0,) * cuts.words, *cuts.places[start : end - 1])):
+            yield first + i, k, place
+
+
+def _values(laid: Layout) -> dict[tuple[int, int], int]:
+    first = laid.drawing.inputs[0]
+    return {(first + i, k): s for i, row in enumerate(laid.drawing.values) for k, s in enumerate(row)}
+
+
+def _inserts(table: str, lines: Sequence[Line]) -> Iterable[str]:
+    for start in range(0, len(lines), BLOCK):
+        shown = ",\n".join(f"({', '.join(map(_number, line))})" for line in lines[start : start + BLOCK])
+        yield f"INSERT INTO {table} VALUES\n{shown};"
+
+
+def _number(value: int | None) -> str:
+    return "NULL" if value is None else str(value)
+
+
+def _check(table: str, names: Sequence[str], lines: Sequence[Line]) -> str:
+    """A SELECT that gives a line if the integers of a table are not these.
+
+    Each line counts as much as its first two columns say, each column as much as its number.
+    """
+    one, two = (f"({name} + {SHIFT}) % 1009" for name in names[:2])
+    weight = f"(({one} * 31 + {two} * 7) % 997 + 1)"
+    terms = [f"{i} * ((COALESCE({name}, -7) + {SHIFT}) % {PRIME})" for i, name in enumerate(names, start=1)]
+    total = 0
+    for line in lines:
+        filled_in = [(-7 if entry is None else entry) + SHIFT for entry in line]
+        own = sum(i * (entry % PRIME) for i, entry in enumerate(filled_in, start=1))
+        total += ((filled_in[0] % 1009 * 31 + filled_in[1] % 1009 * 7) % 997 + 1) * (own % PRIME) % PRIME
+    found = f"SELECT COALESCE(SUM({weight} * (({' + '.join(terms)}) % {PRIME}) % {PRIME}), 0) % {PRIME} FROM {table}"
+    return f"UNION ALL SELECT 'integers of {table}' WHERE ({found}) <> {total % PRIME}"
+
+
+def _draw(laid: Layout, name: str) -> dict[str, object]:
+    """The views that draw, of the requests and words of tables with this name."""
+    noise, words = laid.drawing.noise, laid.rows.words
+    return {
+        "NAME": name,
+        "NOISE": "0" if noise is None else _noise(name, len(noise.digits)),
+        "ROW_VALUE": "c.released" if words == 1 else _row_value(name, words),
+    }
+
+
+def _row_value(name: str, words: int) -> str:
+    """The output of a row whose cuts have several words: all are compared if the first is equal, and must be there."""
+    place = [
+        f"SELECT v.word FROM {name}_words v WHERE v.id = u.id AND v.place = u.place + {j} * s.slots"
+        for j in range(words)
+    ]
+    number = ", ".join(["u.word", *(f"({word})" for word in place[1:])])
+    given = f"SELECT COUNT(*) FROM {name}_words v WHERE v.id = u.id AND v.place IN "
+    given += f"({', '.join(f'u.place + {j} * s.slots' for j in range(words))})"
+    cut = ", ".join(f"d.word{j}" for j in range(words))
+    return (
+        "CASE WHEN c.k = 0 OR c.word0 < u.word THEN c.released ELSE (\n        SELECT d.released FROM optdp_rows d "
+        f"WHERE d.input = c.input AND ({given}) = {words}\n          AND ({cut}) <= ({number})\n"
+        "        ORDER BY d.k DESC LIMIT 1) END"
+    )
+
+
+def _noise(name: str, digits: int) -> str:
+    """The size of the noise from its digits, and its sign; NULL if any of them is."""
+    sign = f"(SELECT p.k FROM {name}_parts p WHERE p.id = r.id AND p.slot = 0 AND p.again = 0)"
+    unit, size = "", []
+    for slot in range(1, digits):
+        size.append(f"{unit}(SELECT p.k FROM {name}_parts p WHERE p.id = r.id AND p.slot = {slot} AND p.again = 0)")
+        unit += "s.base * "
+    before = f"SELECT COUNT(*) FROM {name}_parts b WHERE b.id = r.id AND b.slot = {digits}"
+    size.append(
+        f"{unit}(SELECT s.top_cuts * p.again + p.k FROM {name}_parts p WHERE p.id = r.id AND p.slot = {digits}\n"
+        f"    AND p.k < s.top_cuts AND p.again = ({before} AND b.again < p.again AND b.k = s.top_cuts) "
+        "ORDER BY p.again LIMIT 1)"
+    )
+    total = "\n  + ".join(size)
+    return f"(1 - 2 * {sign})\n  * ({total})\n  - {sign}"

@@ -1,0 +1,158 @@
+"""What is exported: a verified artifact, one party's file, or every party of a plan's folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from optdp.artifact.format import Artifact
+from optdp.errors import ProblemError
+from optdp.export.layout import Layout, layout
+from optdp.math.exact import decimal_up, show
+from optdp.noise.matrix import NoiseMatrix
+from optdp.noise.shared_noise import SharedNoise
+
+SECRET_REPORT = "one party's report: private only inside the secure sum of its plan; never publish it"
+"""What is said of every sampler of a party."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One table, and what may be said of it."""
+
+    artifact: Artifact
+    table: NoiseMatrix | SharedNoise | None
+    """What is drawn from; None if the problem, and so the largest input, is not known."""
+    claims: Callable[[], tuple[str, ...]] = tuple
+    """Lines for the head of a sampler; to make them may show that there can be none."""
+    folder: str = ""
+    """The part of a plan's export that is this party's."""
+    warning: str = ""
+
+    def layout(self) -> Layout:
+        """The integers of a sampler of this table."""
+        if isinstance(self.table, SharedNoise):
+            raise ProblemError(
+                "A sampler must be of a finite table or of geometric noise. Found one party's share of noise, which "
+                "is no use alone. Run: optdp aggregate."
+            )
+        if self.table is None:
+            raise ProblemError("A sampler needs the table's problem. Export a file that optdp solve wrote.")
+        return layout(self.table.drawing)
+
+
+def subjects(path: str | Path) -> list[Subject]:
+    """What is in a file or in a plan's folder, every claim verified as far as the files allow."""
+    from optdp.artifact.plan import is_party
+
+    if os.path.isdir(path):
+        return _parties(Path(path))
+    if is_party(path):
+        return [_party(Path(path))]
+    return [_single(path)]
+
+
+def of_table(table: Artifact | NoiseMatrix) -> Subject:
+    """A table about which nothing is claimed."""
+    if isinstance(table, Artifact):
+        return Subject(table, None)
+    bare = Artifact(
+        table.inputs, table.outputs, table.denominator, table.rows, table.outside, table.q,
+        problem={}, claim={}, provenance={"last": table.last},
+    )  # fmt: skip
+    return Subject(bare, table, lambda: ("Nothing is claimed about this table.",))
+
+
+def _single(path: str | Path) -> Subject:
+    from optdp.artifact.verify import verify
+    from optdp.noise.certify import EXPLANATION
+
+    found = verify(path)
+    problem, claim, certificate = found.problem, found.artifact.claim, found.certificate
+
+    def claims() -> tuple[str, ...]:
+        more = stop_cost(found.matrix, problem.largest)
+        return (
+            f"epsilon under the prior: {_epsilon(certificate.epsilon, claim['epsilon'], more)}",
+            f"ordinary epsilon: {_epsilon(certificate.ordinary_epsilon, claim['ordinary_epsilon'], more)}",
+            f"the prior: {'; '.join(prior.describe for prior in problem.populations)}",
+            EXPLANATION,
+            "Publish one release for each data set: a second one is not covered.",
+        )
+
+    return Subject(found.artifact, found.matrix, claims)
+
+
+def _party(path: Path) -> Subject:
+    from optdp.artifact.plan import open_party
+
+    member = open_party(path)
+    lines = (
+        SECRET_REPORT.capitalize() + ".",
+        "The plan's claim cannot be checked from one party's file.",
+        f"party {member.party} of plan {member.identity}",
+    )
+    warning = f"{SECRET_REPORT}. The plan's claim was not checked: export its folder for that"
+    return Subject(member.artifact, member.table, lambda: lines, warning=warning)
+
+
+def _parties(folder: Path) -> list[Subject]:
+    from optdp.artifact.plan import party_file, read_plan, verify_plan
+
+    found = verify_plan(folder)
+    _, _, document, artifacts = read_plan(folder)
+    if document["plan"] != found.identity:
+        raise ProblemError("A plan must hold still while it is read. Found it changing. Export it again.")
+    listed = []
+    for i, (artifact, table) in enumerate(zip(artifacts, found.tables, strict=True)):
+        lines = _party_claims(found.claim["parties"][i], f"party {i} of plan {found.identity}")
+        name = party_file(i).removesuffix(".json")
+        listed.append(Subject(artifact, table, partial(tuple, lines), name, f"each is {SECRET_REPORT}"))
+    return listed
+
+
+def _party_claims(claim: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    from optdp.noise.plan_certificate import EXPLANATION
+
+    return (
+        SECRET_REPORT.capitalize() + ".",
+        f"epsilon of this party's people under the priors, of the sum: {_stated(claim['epsilon'])}",
+        f"ordinary epsilon of this report: {_stated(claim['ordinary_epsilon'])}",
+        EXPLANATION,
+        name,
+    )
+
+
+def stop_cost(matrix: NoiseMatrix, largest: int) -> Fraction:
+    """What it adds to epsilon, at most, that a sampler gives no release where four words of a cut are not enough.
+
+    The proof is in docs/deployment.md. No noise, no cost: rows are never undecided.
+    """
+    if matrix.q is None:
+        return Fraction(0)
+    layout(matrix.drawing)  # refuses a q that four words are too few for
+    noise = matrix.drawing.noise
+    assert noise is not None
+    again = 3 + matrix.last + max(map(abs, matrix.outputs))
+    cost = 2 * largest * again * noise.blur
+    if cost > Fraction(1, 1000):
+        raise ProblemError("Exported samplers need noise that four words of 62 bits can tell apart. Found q too small.")
+    return cost
+
+
+def _epsilon(found: Fraction | None, claimed: str, more: Fraction) -> str:
+    """The claim if it covers the sampler too, else a larger one."""
+    if found is None or claimed == "infinite" or found + more <= Fraction(claimed.strip()):
+        return _stated(claimed)
+    return decimal_up(found + more)
+
+
+def _stated(claimed: str) -> str:
+    if claimed == "infinite":
+        return "infinite, so nothing is promised without the prior"
+    return show(Fraction(claimed.strip()))

@@ -1,0 +1,176 @@
+"""With the same words every language releases the same, and looks at as much whatever the input and the release."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from optdp.export import export
+from optdp.export.layout import FAR, layout
+from optdp.export.vectors import RELEASED, STOPPED, vectors
+from optdp.noise.cuts import END
+from optdp.noise.matrix import NoiseMatrix
+from tests.export.languages import LANGUAGES, Draw, run
+from tests.export.matrices import matrices, table
+
+BINARIES = Path("/usr/lib/postgresql")
+
+
+def known(matrix: NoiseMatrix, plain: int = 240) -> tuple[list[Draw], list[int | None]]:
+    """Draws, a few hundred of them on rare paths, and what the library makes of them."""
+    found = vectors(matrix.drawing, "agreement", plain, rare=250)
+    assert {vector.outcome for vector in found} >= ({RELEASED} if matrix.q is None else {RELEASED, STOPPED})
+    return [(v.x, v.words) for v in found], [v.released if v.outcome == RELEASED else None for v in found]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_same_words_give_the_same_releases(language: str, tmp_path: Path) -> None:
+    count = 0
+    for name, matrix in matrices().items():
+        draws, expected = known(matrix)
+        found = [drawn.released for drawn in LANGUAGES[language](matrix, draws, tmp_path / name.replace(" ", "-"))]
+        assert found == expected, name
+        count += len(draws)
+    assert count > 3000
+
+
+@pytest.fixture
+def server() -> Iterator[list[object]]:
+    """A database server of its own: the start of a psql command that reaches it."""
+    places = sorted(BINARIES.glob("[1-9][0-9]/bin"))
+    if not places or not shutil.which("psql"):
+        pytest.skip("PostgreSQL is not installed")
+    user: list[object] = []
+    if os.geteuid() == 0:
+        if not shutil.which("runuser") or run("id", "postgres").returncode:
+            pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
+        user = ["runuser", "-u", "postgres", "--"]
+    home = tempfile.mkdtemp(prefix="optdp-pg-", dir="/tmp")
+    try:
+        if user:
+            shutil.chown(home, "postgres")
+        made = run(*user, places[-1] / "initdb", "-D", f"{home}/d", "-U", "optdp", "-A", "trust", "-N", cwd="/")
+        if made.returncode:
+            pytest.skip(f"initdb fails here: {made.stderr.strip()[-200:]}")
+        options = f"-c listen_addresses='' -c unix_socket_directories={home} -c fsync=off -c jit=off"
+        control = [*user, places[-1] / "pg_ctl", "-D", f"{home}/d"]
+        started = run(*control, "-w", "-o", options, "-l", f"{home}/log", "start", cwd="/")
+        assert started.returncode == 0, started.stdout
+        try:
+            yield ["psql", "-h", home, "-U", "optdp", "-d", "postgres", "-v", "ON_ERROR_STOP=1", "-qAt"]
+        finally:
+            run(*control, "-m", "immediate", "stop", cwd="/")
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def test_postgresql_too(server: list[object], tmp_path: Path) -> None:
+    for name, matrix in matrices().items():
+        draws, expected = known(matrix, 60)
+        (path,) = export(matrix, "sql", tmp_path / name.replace(" ", "-"))
+        loaded = run(*server, "-f", path)  # over the last one: it replaces what it made, and keeps the user's tables
+        assert loaded.returncode == 0, loaded.stderr
+        requests = "".join(f"{i}\t{x}\n" for i, (x, _) in enumerate(draws))
+        words = "".join(f"{i}\t{p}\t{w}\n" for i, (_, given) in enumerate(draws) for p, w in given.items())
+        script = (
+            f"DELETE FROM optdp_requests;\nDELETE FROM optdp_words;\nCOPY optdp_requests FROM stdin;\n{requests}\\.\n"
+            f"COPY optdp_words FROM stdin;\n{words}\\.\nSELECT problem FROM optdp_self_test;\n"
+            "SELECT COALESCE(released::text, '-') FROM optdp_released ORDER BY id;\n"
+        )
+        done = run(*server, input=script)
+        assert done.returncode == 0, done.stderr
+        assert [None if line == "-" else int(line) for line in done.stdout.splitlines()] == expected, name
+    # The words that the file's head says how to make: of 62 bits, all different, all bits used.
+    text = path.read_text()
+    start = text.index("INSERT INTO optdp_words (id, place, word)\n")
+    recipe = text[start : text.index(" u;\n", start) + 4].replace("\n--", "\n")
+    asked = "SELECT word FROM optdp_words;\nSELECT COUNT(released) FROM optdp_released;\n"
+    done = run(*server, input=f"DELETE FROM optdp_words;\n{recipe}{asked}")
+    assert done.returncode == 0, done.stderr
+    *drawn, released = map(int, done.stdout.split())
+    allowed = sum(0 <= x <= matrix.last for x, _ in draws)
+    assert (len(drawn), released) == (len(draws) * matrix.drawing.slots, allowed)
+    assert len(set(drawn)) == len(drawn)
+    assert all(0 <= word < END for word in drawn)
+    for bit in range(62):
+        assert 0.4 < sum(word >> bit & 1 for word in drawn) / len(drawn) < 0.6, bit
+
+
+@pytest.mark.parametrize("language", ["python", "c", "js"])
+def test_words_and_looks_depend_on_neither_input_nor_release(language: str, tmp_path: Path) -> None:
+    chance = random.Random(5)
+    for name, matrix in matrices().items():
+        drawing = matrix.drawing
+        lengths = {len(cuts.places) for cuts in drawing.rows}
+        assert len(lengths) > 1, "rows of different lengths are the point"
+        first, final = drawing.inputs if drawing.outside == "error" else (0, drawing.last)
+        draws: list[Draw] = []
+        for x in range(first, final + 1):
+            for _ in range(400 // (final - first + 1) + 4):
+                words = [_any_word(chance) for _ in range(drawing.slots)]
+                if not any(_is_rare(matrix, place, word) for place, word in enumerate(words)):
+                    draws.append((x, dict(enumerate(words))))
+        found = LANGUAGES[language](matrix, draws, tmp_path / name.replace(" ", "-"))
+        assert all(drawn.released is not None for drawn in found)
+        assert len({drawn.released for drawn in found}) > 3
+        counted = {(drawn.words, drawn.looks) for drawn in found}
+        assert len(counted) == 1, (name, counted)
+        ((words_each, looks),) = counted
+        assert words_each == drawing.slots
+        assert looks >= layout(drawing).row_steps
+        assert layout(drawing).rare >= 40
+
+
+def _any_word(chance: random.Random) -> int:
+    """Also words that chance would hardly bring: near both ends, where noise is small or very large."""
+    return chance.choice((chance.getrandbits(62), chance.getrandbits(20), END - 1 - chance.getrandbits(50)))
+
+
+def _is_rare(matrix: NoiseMatrix, place: int, word: int) -> bool:
+    """Whether a first word is equal to a cut's, or lies beyond the last cut of the last digit: chances below 2^-40."""
+    drawing = matrix.drawing
+    parts = [] if drawing.noise is None else [drawing.noise.sign, *drawing.noise.digits]
+    if place < len(parts):
+        beyond = place == len(parts) - 1 and word >= parts[place].first[-1]
+        return beyond or word in parts[place].first
+    return any(cuts.words > 1 and word in cuts.first for cuts in drawing.rows)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_word_of_a_small_denominator(language: str, tmp_path: Path) -> None:
+    """2^16 cells, the lowest or the highest word of each: the counts are the weights of the table."""
+    for name, end in (("bare", 0), ("tail", (1 << 46) - 1)):
+        matrix = matrices()[name]
+        slots = matrix.drawing.slots
+        x = matrix.inputs[0] + 1
+        low, high = matrix.outputs
+        assert matrix.denominator == 1 << 16
+        assert low <= x <= high
+        inside = dict.fromkeys(range(slots - 1), 0)  # noise 0
+        draws = [(x, {**inside, slots - 1: (cell << 46) + end}) for cell in range(1 << 16)]
+        found = Counter(drawn.released for drawn in LANGUAGES[language](matrix, draws, tmp_path / name))
+        assert found == dict(matrix.rows[1])
+
+
+@pytest.mark.parametrize("language", ["python", "c", "js"])
+def test_releases_beyond_all_bounds_are_the_bound(language: str, tmp_path: Path) -> None:
+    """So many words of the largest size that the noise leaves what a browser can count: all say the same."""
+    matrix = table((0, 2), (0, 8), 16, 1 - Fraction(1, 1 << 38))
+    noise = matrix.drawing.noise
+    assert noise is not None
+    slots, limbs = matrix.drawing.slots, matrix.drawing.limbs
+    restarts = FAR // noise.reach + 2
+    assert restarts < 500
+    words = dict.fromkeys(range(slots * limbs + limbs * (restarts - 1)), END - 1)
+    words[len(words)] = 0
+    draws: list[Draw] = [(2, words), (2, words | {0: 0})]
+    assert matrix.drawing.draw(2, words.__getitem__) < -FAR
+    assert [drawn.released for drawn in LANGUAGES[language](matrix, draws, tmp_path)] == [-FAR, FAR]

@@ -1,0 +1,131 @@
+"""`optdp export`: verified first, written whole, and what a plan's parties may do with their part."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from optdp import MultiLTE, Population, SingleLTE, solve, verify
+from optdp.errors import ProblemError
+from optdp.export import TARGETS, write
+from optdp.export.subject import stop_cost, subjects
+from tests.export.languages import load, run
+
+PEOPLE = Population.binomial(6, "0.5")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One entity with a tail, a joint plan, and a plan with shares of noise."""
+    folder = tmp_path_factory.mktemp("home")
+    solve(SingleLTE(PEOPLE, "0.5", fallback_epsilon=2)).save(folder / "one.json")
+    solve(MultiLTE((PEOPLE, PEOPLE), "1")).save(folder / "plan")
+    solve(MultiLTE((PEOPLE, PEOPLE), "1", method="divisible")).save(folder / "shares")
+    return folder
+
+
+def optdp(*args: object) -> subprocess.CompletedProcess[str]:
+    return run(sys.executable, "-m", "optdp.cli", *args)
+
+
+def test_a_sampler_says_what_it_is_and_how_to_test_it(home: Path, tmp_path: Path) -> None:
+    done = optdp("export", home / "one.json", "--to", "python", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    path = tmp_path / "out" / "sampler.py"
+    assert done.stdout.splitlines() == [f"wrote {path}", f"next: python {path} --self-test"]
+    found = verify(home / "one.json")
+    text = path.read_text().replace("\n# ", " ")
+    claim = found.artifact.claim
+    for said in (
+        found.artifact.sha256,
+        f"epsilon under the prior: {claim['epsilon']}",
+        f"ordinary epsilon: {claim['ordinary_epsilon']}",
+        "does not hold against one who knows more, nor for a second release",
+        "one release for each data set",
+        "6 people, p = 0.5",
+    ):
+        assert said in text, said
+    sampler = load(path)
+    assert sampler["DIGEST"] == sampler["self_test"]() == found.artifact.sha256
+    assert isinstance(sampler["release"](3), int)
+
+
+def test_json(home: Path, tmp_path: Path) -> None:
+    done = optdp("export", home / "one.json", "--to", "c", "--out", tmp_path, "--json")
+    figures = json.loads(done.stdout)
+    assert [Path(name).name for name in figures["written"]] == ["sampler.c", "sampler.h"]
+    assert figures["sha256"] == [verify(home / "one.json").artifact.sha256]
+    assert "-DSAMPLER_MAIN" in figures["test"][0]
+
+
+def test_the_stated_epsilons_cover_that_a_sampler_may_stop(home: Path) -> None:
+    """The cost is far below the last digit of a claim, and not nothing where there is noise."""
+    found = verify(home / "one.json")
+    cost = stop_cost(found.matrix, 1)
+    assert 0 < cost < Fraction(1, 10**40)
+    lines = subjects(home / "one.json")[0].claims()
+    assert found.certificate.epsilon is not None
+    assert found.certificate.epsilon + cost <= Fraction(lines[0].split(": ")[1])
+    assert found.certificate.ordinary_epsilon is not None
+    assert found.certificate.ordinary_epsilon + cost <= Fraction(lines[1].split(": ")[1])
+
+
+def test_a_plan_gets_a_sampler_for_each_party(home: Path, tmp_path: Path) -> None:
+    done = optdp("export", home / "plan", "--to", "python", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "private only inside the secure sum" in done.stderr
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.py")) == [
+        "party-0/sampler.py",
+        "party-1/sampler.py",
+    ]
+    for i in range(2):
+        text = (tmp_path / f"party-{i}" / "sampler.py").read_text().replace("\n# ", " ")
+        assert "never publish it" in text
+        assert f"party {i} of plan" in text
+        assert "who sees a single report" in text
+        document = json.loads((home / "plan" / f"party-{i}.json").read_text())
+        sampler = load(tmp_path / f"party-{i}" / "sampler.py")
+        assert sampler["self_test"]() == document["sha256"]
+        low, high = document["outputs"]
+        assert all(low <= s <= high for s in sampler["release_many"](range(7)))
+    with pytest.raises(ProblemError, match="must go to a folder"):
+        write(subjects(home / "plan"), TARGETS["csv"], tmp_path / "a.csv")
+
+
+def test_a_party_alone(home: Path, tmp_path: Path) -> None:
+    done = optdp("export", home / "plan" / "party-1.json", "--to", "python", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "never publish it" in done.stderr
+    assert "was not checked" in done.stderr
+    assert "cannot be checked from one party's file" in (tmp_path / "sampler.py").read_text().replace("\n# ", " ")
+
+
+def test_shares_of_noise_are_refused_for_samplers(home: Path, tmp_path: Path) -> None:
+    done = optdp("export", home / "shares" / "party-0.json", "--to", "c", "--out", tmp_path / "out")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "optdp aggregate" in done.stderr
+    for subject in subjects(home / "shares"):
+        for target in ("python", "c", "js", "sql"):
+            with pytest.raises(ProblemError, match="optdp aggregate"):
+                write([subject], TARGETS[target], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_forged_claim_writes_nothing(home: Path, tmp_path: Path) -> None:
+    from optdp.artifact.format import Artifact, read
+    from optdp.artifact.format import write as save
+
+    true = read(home / "one.json")
+    forged = Artifact(
+        true.inputs, true.outputs, true.denominator, true.rows, true.outside, true.q, true.problem,
+        {**true.claim, "epsilon": "0.1"}, true.provenance,
+    )  # fmt: skip
+    save(forged, tmp_path / "forged.json")
+    done = optdp("export", tmp_path / "forged.json", "--to", "c", "--out", tmp_path / "out")
+    assert done.returncode == 1
+    assert not (tmp_path / "out").exists()
