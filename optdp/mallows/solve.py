@@ -129,6 +129,12 @@ class OrderSolution:
 
         write_order(self, Path(path))
 
+    def _repr_html_(self) -> str:
+        """A notebook shows this."""
+        from optdp.page.order_notebook import of_order
+
+        return of_order(self)
+
     def _simulated(self) -> dict[str, float]:
         names = ("rho", "rho_local", "rho_uniform", "error", "error_local", "error_uniform")
         return {name: getattr(self, name) for name in names}
