@@ -16,7 +16,8 @@ import pytest
 
 import optdp.recheck
 from optdp import MultiLTE, Population, SingleLTE, solve
-from optdp.recheck import Failed, Refused, main, recheck
+from optdp.recheck import Failed, Refused, recheck
+from optdp.recheck.__main__ import main
 from tests.artifact import forgeries
 from tests.artifact import test_plan as plans
 from tests.checkers import agrees, both_agree, second_opinion
@@ -211,40 +212,54 @@ def test_it_finds_what_fractions_find(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- alone
 
 
-def test_it_runs_as_a_lone_file_with_the_standard_library_only(tmp_path: Path) -> None:
-    home, path = tmp_path / "recheck.py", tmp_path / "a.json"
-    shutil.copy(optdp.recheck.__file__, home)
+def python(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Python in a folder from which it may import, and with nothing that is installed: no site, no variables."""
+    return subprocess.run(
+        [sys.executable, "-E", "-s", "-S", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+LOADED = "import sys, {}; print(*sys.modules)"
+
+
+def test_it_runs_as_a_lone_folder_with_the_standard_library_only(tmp_path: Path) -> None:
+    home, path = tmp_path / "alone", tmp_path / "a.json"
+    shutil.copytree(Path(optdp.recheck.__file__).parent, home / "recheck", ignore=shutil.ignore_patterns("__pycache__"))
     solve(SINGLE["binomial"]).save(path)
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-I", "-S", *arguments],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-
-    done = run(str(home), str(path))
+    done = python("-m", "recheck", str(path), folder=home)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith(f"PASS {path}\n")
     assert "epsilon                    0.39" in done.stdout or "epsilon                    0.4" in done.stdout
-    program = f"import runpy, sys; runpy.run_path({str(home)!r}); print(*{{m.partition('.')[0] for m in sys.modules}})"
-    loaded = set(run("-c", program).stdout.split())
-    assert {"json", "fractions"} <= loaded <= {*sys.stdlib_module_names, "__main__"}
+    modules = python("-c", LOADED.format("recheck.__main__"), folder=home).stdout.split()
+    loaded = {name.partition(".")[0] for name in modules}
+    assert {"json", "fractions", "recheck"} <= loaded <= {*sys.stdlib_module_names, "__main__", "recheck"}
 
     document = json.loads(path.read_bytes())
     document["claim"]["mae"] = "0.001"
     path.write_bytes(forgeries.sealed(document))
-    done = run(str(home), str(path))
+    done = python("-m", "recheck", str(path), folder=home)
     assert done.returncode == 1
     assert done.stderr.startswith("FAIL")
     assert "mae" in done.stderr
     path.write_bytes(path.read_bytes()[:-9])
-    done = run(str(home), str(path))
+    done = python("-m", "recheck", str(path), folder=home)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_within_optdp_it_imports_the_standard_library_and_itself() -> None:
+    repository = Path(optdp.recheck.__file__).parents[2]
+    done = python("-c", LOADED.format("optdp.recheck.__main__"), folder=repository)
+    assert done.returncode == 0, done.stderr
+    foreign = {name for name in done.stdout.split() if name.partition(".")[0] not in sys.stdlib_module_names}
+    own = {f"optdp.recheck.{path.stem}" for path in Path(optdp.recheck.__file__).parent.glob("[!_]*.py")}
+    assert foreign == own | {"__main__", "optdp", "optdp.recheck", "optdp.recheck.__main__"}
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,126 @@
+"""Priors: from what a problem says about a population to the laws of its sum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from .fields import exact_number, list_of, one_of, table_with, whole_number
+from .laws import Law, common_unit, convolved, divided, exact_law, integer_law, multiplied, powered
+from .verdict import MOST_MEMORY, must, spend
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Who is counted: the law of the sum, and for each kind of person the law of the sum given each contribution."""
+
+    last: int
+    total: Law
+    people: Sequence[Sequence[Law]]
+    independent: bool
+    alone: bool
+    """Whether the sum is one person's contribution and nothing else."""
+
+    @property
+    def largest(self) -> int:
+        return max(len(laws) for laws in self.people) - 1
+
+
+def _law(values: Any, name: str, least: int = 2) -> tuple[Fraction, ...]:
+    """Probabilities of `0, 1, ..`, which sum to exactly one."""
+    law = tuple(exact_number(value, name) for value in list_of(values, name, least))
+    must(min(law) >= 0, f"{name} must not be negative", values)
+    unit = common_unit(law, name)
+    must(sum(int(value * unit) for value in law) == unit, f"{name} must sum to exactly 1", values)
+    return law
+
+
+def read_prior(spec: Any, unit: str = "") -> Prior:
+    """The population that a problem states; `unit` if it may also say what it counts."""
+    kind = one_of(spec.get("kind") if isinstance(spec, dict) else spec, "kind of a population",
+                  "binomial iid independent counts others conditionals")  # fmt: skip
+    name = f"{kind} population"
+    if kind == "others":
+        spec = table_with(spec, name, "kind others", f"contributions {unit}")
+        return _given_others(_law(spec["others"], "others", 1), spec.get("contributions", 1))
+    if kind == "conditionals":
+        spec = table_with(spec, name, "kind people total", unit)
+        total = integer_law(_law(spec["total"], "total"))
+        people = []
+        for rows in list_of(spec["people"], "people", 1):
+            people.append([integer_law(_law(row, "people")) for row in list_of(rows, "people", 2)])
+            must(all(len(law.below) == len(total.below) for law in people[-1]), "Laws must have one length", name)
+        return Prior(len(total.below) - 1, total, people, False, False)
+    more, crowd = f"conservative {unit}", dict[tuple[Fraction, ...], int]()
+    if kind == "binomial":
+        spec = table_with(spec, name, "kind n p", more)
+        p = exact_number(spec["p"], "p")
+        must(0 <= p <= 1, "p must lie in [0, 1]", spec["p"])
+        crowd[1 - p, p] = whole_number(spec["n"], "n", 1, 10**9)
+    elif kind == "iid":
+        spec = table_with(spec, name, "kind n pmf", more)
+        crowd[_law(spec["pmf"], "pmf")] = whole_number(spec["n"], "n", 1, 10**9)
+    elif kind == "counts":
+        spec = table_with(spec, name, "kind counts", f"n smoothing {more}")
+        counts = [whole_number(count, "counts", 0, 10**300) for count in list_of(spec["counts"], "counts", 2)]
+        added = exact_number(spec.get("smoothing", 1), "smoothing")
+        total_count = sum(counts) + added * len(counts)
+        must(added >= 0 and total_count > 0, "counts and smoothing must be at least 0, and not all 0", counts)
+        spend(len(counts), total_count.denominator.bit_length() + 1000)
+        n = whole_number(spec.get("n", sum(counts)), "n", 1, 10**9)
+        crowd[tuple((count + added) / total_count for count in counts)] = n
+    else:
+        spec = table_with(spec, name, "kind people", more)
+        for group in list_of(spec["people"], "people", 1):
+            group = table_with(group, "a group of people", "pmf", "count")
+            law = _law(group["pmf"], "pmf")
+            crowd[law] = crowd.get(law, 0) + whole_number(group.get("count", 1), "count", 1, 10**6)
+        must(sum(crowd.values()) <= 10**6, "people must be at most 1,000,000", sum(crowd.values()))
+    return _independent(crowd, exact_number(spec["conservative"], "conservative") if "conservative" in spec else None)
+
+
+def _given_others(others: tuple[Fraction, ...], contributions: Any) -> Prior:
+    """One kind of person, and the law of everybody else's sum."""
+    if isinstance(contributions, list):
+        own = _law(contributions, "contributions")
+    else:
+        largest = whole_number(contributions, "contributions", 1, 10_000)
+        own = (Fraction(1, largest + 1),) * (largest + 1)
+    must(len(own) * len(others) <= 10**6, "others and contributions may have 1,000,000 combinations", len(own))
+    rest = integer_law(others)
+    secrets = [rest.shifted(w) for w in range(len(own))]
+    return Prior(len(others) + len(own) - 2, convolved(rest, integer_law(own)), [secrets], True, len(others) == 1)
+
+
+def _independent(crowd: Mapping[tuple[Fraction, ...], int], share: Fraction | None) -> Prior:
+    """Independent people: how many follow each law. With a `share` only so many of each are uncertain (at least one);
+    the others contribute their mean, rounded to a whole number for all of them together."""
+    last = sum((len(law) - 1) * count for law, count in crowd.items())
+    known = Fraction(0)
+    if share is not None:
+        must(0 < share <= 1, "conservative must lie in (0, 1]", str(share)[:40])
+        kept = {law: max(1, math.ceil(share * count)) for law, count in crowd.items()}
+        known += sum(w * p * (crowd[law] - kept[law]) for law in crowd for w, p in enumerate(law))
+        crowd = kept
+    shift, laws = round(known), []
+    units = {law: common_unit(law, "a law") for law in crowd}
+    size, bits = 1 + last, sum(count * units[law].bit_length() for law, count in crowd.items())
+    memory = size * bits * (1 + len(crowd))
+    must(memory <= MOST_MEMORY, f"Priors are written out in at most {MOST_MEMORY} bits; use optdp verify", memory)
+    spend(size * (1 + len(crowd)), 20 * bits)
+    product, unit = [1], 1
+    for law, count in crowd.items():
+        weights, zeros = list(integer_law(law).below), 0
+        while weights[zeros] == 0:  # everybody contributes at least so much
+            zeros += 1
+        laws.append((law, weights[zeros:], zeros))
+        shift += zeros * count
+        product, unit = multiplied(product, powered(weights[zeros:], count)), unit * units[law] ** count
+    people = []
+    for law, weights, zeros in laws:
+        others = exact_law(divided(product, weights), unit // units[law])
+        people.append([others.shifted(shift - zeros + w) for w in range(len(law))])
+    return Prior(last, exact_law(product, unit, shift), people, True, sum(crowd.values()) == 1)

@@ -1,0 +1,65 @@
+"""What a check can end with, and how much work, memory and precision it may take."""
+
+from __future__ import annotations
+
+import os
+import reprlib
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+
+class Refused(Exception):  # noqa: N818
+    """The file is at fault, or asks for more than this checker does (exit code 2)."""
+
+
+class Failed(Exception):  # noqa: N818
+    """A claim does not hold (exit code 1)."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was recomputed. Epsilons and errors are upper bounds; None is infinite, or nothing is proved of it."""
+
+    status: str
+    kind: str
+    figures: Mapping[str, Fraction | bool | None]
+    unchecked: tuple[str, ...]
+
+
+MOST_BYTES = 64 * 1024 * 1024
+MOST_WORK = 10_000_000_000
+"""How many steps on digits of 30 bits one check may take: about half a minute."""
+MOST_MEMORY = 4_000_000_000
+"""How many bits the laws of one prior may take."""
+MOST_BITS = 1 << 18
+"""The longest enclosures of powers of `q`, and the longest common denominator of one person's law."""
+GUARD = 400
+"""Bits to which enclosures are right, relative to the smallest number that matters."""
+work: ContextVar[list[int]] = ContextVar("work")
+
+
+def spend(times: int, bits: int) -> None:
+    """Account for `times` operations of a long integer with a short one, before they are done."""
+    spent = work.get()
+    spent[0] += times * (bits // 30 + 200)
+    if spent[0] > MOST_WORK:
+        raise Refused(
+            "This checker writes everything out as integers, up to about half a minute of work. Found more people, "
+            "outputs or parties than that. Use optdp verify."
+        )
+
+
+def printable(path: str | os.PathLike[str]) -> str:
+    name = os.fspath(path)
+    return name if name.isprintable() else repr(name)
+
+
+shown = reprlib.repr
+
+
+def must(condition: bool, rule: str, found: Any) -> None:
+    if not condition:
+        raise Refused(f"{rule}. Found {shown(found)}.")
