@@ -2,6 +2,9 @@
 
 A lookup is the last cut at or below a number, by an index. The first word of a number decides unless it is equal to a
 cut's; then all words are compared as a row of columns. What is not decided by the words that are there is NULL.
+
+Requests are read once, and the words of each by their key: no join of two large tables is left to a planner. What is
+rarely needed stands where it is not computed unless it is: in branches of CASE and COALESCE.
 """
 
 from __future__ import annotations
@@ -19,9 +22,14 @@ PRIME = 2147483629
 """Checksums are remainders by this prime: a change of one digit changes them."""
 SHIFT = 1 << 52
 """Added to what may be negative before a remainder is taken, which the two databases take alike then."""
+ALL = (1 << 63) - 1
+"""A limit that leaves out no row."""
 BLOCK = 500
 """Lines of one INSERT."""
-SHAPE = ("first_input", "final_input", "last_input", "low", "high", "outside", "slots", "limbs", "base", "top_cuts")
+SHAPE = (
+    "first_input", "final_input", "last_input", "low", "high", "outside", "slots", "limbs", "base", "top_cuts",
+    "sign_cut",
+)  # fmt: skip
 """The columns of the one line about the whole table."""
 
 Line = tuple[int | None, ...]
@@ -33,8 +41,8 @@ def sampler(subject: Subject) -> dict[str, bytes]:
     laid = made.laid
     drawing, width = laid.drawing, laid.rows.words
     restarts = 0 if drawing.noise is None else 4 * drawing.limbs
-    last_digit = laid.noise.lengths[-1] - 1 if laid.noise.places else 0
-    shape = [*laid.numbers[:9], last_digit]
+    last_digit, sign = (laid.noise.lengths[-1] - 1, laid.noise.first[0]) if laid.noise.places else (0, 0)
+    shape = [*laid.numbers[:9], last_digit, sign]
     noise = [(slot, k, *place) for slot, k, place in _intervals(laid.noise, 0)]
     values = _values(laid)
     rows = [(x, k, *place, values[x, k]) for x, k, place in _intervals(laid.rows, drawing.inputs[0])]
@@ -109,10 +117,17 @@ def _check(table: str, names: Sequence[str], lines: Sequence[Line]) -> str:
 def _draw(laid: Layout, name: str) -> dict[str, object]:
     """The views that draw, of the requests and words of tables with this name."""
     noise, words = laid.drawing.noise, laid.rows.words
+    row_value = "c.released" if words == 1 else _row_value(name, words)
+    if noise is None:
+        return {"NAME": name, "NOISE": "0", "FIRST": "", "FIRST_WORDS": "", "ROW_VALUE": row_value}
+    top = len(noise.digits)
+    joined = (f"JOIN {name}_words w{slot} ON w{slot}.id = u.id AND w{slot}.place = {slot}" for slot in range(top + 1))
     return {
         "NAME": name,
-        "NOISE": "0" if noise is None else _noise(name, len(noise.digits)),
-        "ROW_VALUE": "c.released" if words == 1 else _row_value(name, words),
+        "NOISE": f"COALESCE((1 - 2 * f.sign) * f.size - f.sign, {_with_all_words(name, top)})",
+        "FIRST": _with_first_words(top),
+        "FIRST_WORDS": "".join(f"\n          {join}" for join in joined),
+        "ROW_VALUE": row_value,
     }
 
 
@@ -127,24 +142,47 @@ def _row_value(name: str, words: int) -> str:
     given += f"({', '.join(f'u.place + {j} * s.slots' for j in range(words))})"
     cut = ", ".join(f"d.word{j}" for j in range(words))
     return (
-        "CASE WHEN c.k = 0 OR c.word0 < u.word THEN c.released ELSE (\n        SELECT d.released FROM optdp_rows d "
-        f"WHERE d.input = c.input AND ({given}) = {words}\n          AND ({cut}) <= ({number})\n"
-        "        ORDER BY d.k DESC LIMIT 1) END"
+        "CASE WHEN c.k = 0 OR c.word0 < u.word THEN c.released ELSE (\n          SELECT d.released FROM optdp_rows d "
+        f"WHERE d.input = c.input AND ({given}) = {words}\n            AND ({cut}) <= ({number})\n"
+        "          ORDER BY d.k DESC LIMIT 1) END"
     )
 
 
-def _noise(name: str, digits: int) -> str:
-    """The size of the noise from its digits, and its sign; NULL if any of them is."""
-    sign = f"(SELECT p.k FROM {name}_parts p WHERE p.id = r.id AND p.slot = 0 AND p.again = 0)"
+def _with_first_words(top: int) -> str:
+    """The sign and the size of the noise, NULL unless the first words decide and the last digit ends.
+
+    A word is a constant to the lookup of its cut, so the index gives that cut first.
+    """
+    sign = "CASE WHEN w0.word < s.sign_cut THEN 0 WHEN w0.word > s.sign_cut THEN 1 END AS sign"
     unit, size = "", []
-    for slot in range(1, digits):
-        size.append(f"{unit}(SELECT p.k FROM {name}_parts p WHERE p.id = r.id AND p.slot = {slot} AND p.again = 0)")
+    for slot in range(1, top + 1):
+        ends = " AND c.k < s.top_cuts" if slot == top else ""
+        size.append(
+            f"{unit}(SELECT CASE WHEN (c.k = 0 OR c.word0 < w{slot}.word){ends} THEN c.k END FROM optdp_noise_cuts c\n"
+            f"            WHERE c.slot = {slot} AND c.word0 <= w{slot}.word ORDER BY c.word0 DESC, c.k DESC LIMIT 1)"
+        )
         unit += "s.base * "
-    before = f"SELECT COUNT(*) FROM {name}_parts b WHERE b.id = r.id AND b.slot = {digits}"
-    size.append(
-        f"{unit}(SELECT s.top_cuts * p.again + p.k FROM {name}_parts p WHERE p.id = r.id AND p.slot = {digits}\n"
-        f"    AND p.k < s.top_cuts AND p.again = ({before} AND b.again < p.again AND b.k = s.top_cuts) "
-        "ORDER BY p.again LIMIT 1)"
-    )
-    total = "\n  + ".join(size)
-    return f"(1 - 2 * {sign})\n  * ({total})\n  - {sign}"
+    total = "\n          + ".join(size)
+    return f",\n          {sign},\n          {total} AS size"
+
+
+def _with_all_words(name: str, top: int) -> str:
+    """The noise from all words; NULL if a part is not decided.
+
+    The last digit starts again as long as it lies beyond its last cut. So it is the first start that does not, and no
+    start before that may be undecided.
+    """
+    unit, size = "", []
+    for slot in range(1, top):
+        size.append(f"{unit}MAX(CASE WHEN p.slot = {slot} THEN p.k END)")
+        unit += "s.base * "
+    last = f"MIN(CASE WHEN p.slot = {top} AND p.k < s.top_cuts THEN s.top_cuts * p.again + p.k END)"
+    undecided = f"MIN(CASE WHEN p.slot = {top} AND p.k IS NULL THEN s.top_cuts * p.again END)"
+    size.append(f"{unit}{last}")
+    sign, total = "MAX(CASE WHEN p.slot = 0 THEN p.k END)", "\n          + ".join(size)
+    return f"""(
+        SELECT CASE WHEN {undecided}
+            < {last} THEN NULL
+          ELSE (1 - 2 * {sign}) * ({total})
+          - {sign} END
+        FROM (SELECT q.slot, q.again, q.k FROM {name}_parts q WHERE q.id = r.id LIMIT {ALL}) p)"""

@@ -42,7 +42,7 @@ def test_the_same_words_give_the_same_releases(language: str, tmp_path: Path) ->
     assert count > 3000
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[list[object]]:
     """A database server of its own: the start of a psql command that reaches it."""
     places = sorted(BINARIES.glob("[1-9][0-9]/bin"))
@@ -102,6 +102,32 @@ def test_postgresql_too(server: list[object], tmp_path: Path) -> None:
     assert all(0 <= word < END for word in drawn)
     for bit in range(62):
         assert 0.4 < sum(word >> bit & 1 for word in drawn) / len(drawn) < 0.6, bit
+
+
+def test_postgresql_looks_up_the_words_of_each_request_by_their_index(server: list[object], tmp_path: Path) -> None:
+    """One pass over the requests, and no pass over the words, of tables that nobody has analysed: work is linear."""
+    for name in ("digits", "longer"):
+        matrix = matrices()[name]
+        (path,) = export(matrix, "sql", tmp_path / name)
+        script = (
+            "DROP VIEW IF EXISTS optdp_self_test, optdp_test_released, optdp_released;\n"
+            "DROP VIEW IF EXISTS optdp_test_parts, optdp_parts, optdp_test_numbers, optdp_numbers;\n"
+            f"DROP TABLE IF EXISTS optdp_requests, optdp_words;\n{path.read_text()}"
+            f"INSERT INTO optdp_requests SELECT i, {matrix.inputs[0]} + i % {len(matrix.rows)}\n"
+            "  FROM generate_series(1, 20000) i;\n"
+            "INSERT INTO optdp_words SELECT i, p, i * 200000000000000::bigint + p\n"
+            f"  FROM generate_series(1, 20000) i, generate_series(0, {matrix.drawing.slots - 1}) p;\n"
+        )
+        loaded = run(*server, input=script)
+        assert loaded.returncode == 0, loaded.stderr
+        for asked in ("", "WHERE id = 7"):
+            plan = run(*server, "-c", f"EXPLAIN (COSTS OFF) SELECT id, released FROM optdp_released {asked}").stdout
+            assert plan.count(" on optdp_requests ") == 1, plan
+            assert plan.count(" on optdp_words ") > matrix.drawing.slots
+            assert "Seq Scan on optdp_words " not in plan, plan
+            assert ("Seq Scan on optdp_requests " in plan) == (not asked), plan
+        done = run(*server, "-c", "SELECT COUNT(*), COUNT(released), COUNT(DISTINCT released) > 3 FROM optdp_released")
+        assert done.stdout == "20000|20000|t\n"
 
 
 @pytest.mark.parametrize("language", ["python", "c", "js"])

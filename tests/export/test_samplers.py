@@ -166,6 +166,64 @@ def test_missing_words_and_wrong_inputs_give_null(tmp_path: Path) -> None:
     base.close()
 
 
+def test_what_sqlite_takes_for_an_integer_gives_null_or_is_not_looked_at(tmp_path: Path) -> None:
+    """Columns of SQLite take values of any type: no half number is released, and no odd place counts as a word."""
+    matrix = matrices()["alone"]
+    slots, limbs = matrix.drawing.slots, matrix.drawing.limbs
+    beyond = slots - 2  # the last digit
+    (path,) = export(matrix, "sql", tmp_path)
+    base = sqlite3.connect(":memory:")
+    base.executescript(path.read_text())
+    inputs = [2.5, "abc", b"4", 1e300, float("nan"), "4x", "", -0.5]
+    base.executemany("INSERT INTO optdp_requests VALUES (?, ?)", [*enumerate(inputs), (50, 4), (51, "4"), (52, 4)])
+    for i in (*range(len(inputs)), 50, 51):
+        for place in (*range(slots), *(beyond + slots * j for j in (1, 2, 3))):
+            word = 5 if place < slots and place != beyond else (1 << 62) - 1  # beyond its last cut
+            base.execute("INSERT INTO optdp_words VALUES (?, ?, ?)", (i, place, word))
+    asked = "SELECT id, released FROM optdp_released WHERE id <> 52"
+    for place in (
+        "x",
+        0.5,
+        b"0",
+        -limbs,
+        (1 << 63) - 1 - (-1 - slots * limbs) % limbs,
+        slots * limbs + 0.5,
+        slots * limbs + limbs,
+    ):  # the last leaves a gap
+        base.execute("INSERT INTO optdp_words VALUES (50, ?, 5)", (place,))
+        assert set(dict(base.execute(asked)).values()) == {None}, place
+    for i in (*range(len(inputs)), 50, 51):
+        base.execute("INSERT INTO optdp_words VALUES (?, ?, 5)", (i, slots * limbs))
+    released = dict(base.execute(asked))
+    assert {i for i, s in released.items() if s is not None} == {50, 51}
+    assert released[50] == released[51] > matrix.outputs[1]
+    base.execute("DELETE FROM optdp_words WHERE id = 50 AND place = ?", (slots - 1,))
+    assert dict(base.execute(asked))[50] is None, "the row's word must be there even if the noise leaves the table"
+    base.close()
+
+
+def test_the_work_of_the_database_is_linear(tmp_path: Path) -> None:
+    """Steps of SQLite's machine, for ten times as many requests; also if no first word decides, or none is there."""
+    matrix = matrices()["digits"]
+    (path,) = export(matrix, "sql", tmp_path)
+    for words in ([5] * 4, [5, 5, (1 << 62) - 1, 5], [5, 5, 5]):
+        steps = []
+        for count in (300, 3000):
+            base = sqlite3.connect(":memory:")
+            base.executescript(path.read_text())
+            base.executemany("INSERT INTO optdp_requests VALUES (?, 2)", [(i,) for i in range(count)])
+            lines = ((i, place, word) for i in range(count) for place, word in enumerate(words))
+            base.executemany("INSERT INTO optdp_words VALUES (?, ?, ?)", lines)
+            ticks: list[int] = []
+            base.set_progress_handler(lambda ticks=ticks: ticks.append(1), 100)  # type: ignore[misc]
+            found = base.execute("SELECT COUNT(*), COUNT(released) FROM optdp_released").fetchone()
+            base.close()
+            assert found == (count, count if words == [5] * 4 else 0)
+            steps.append(len(ticks))
+        assert steps[0] > 100
+        assert steps[1] < 11 * steps[0], words
+
+
 # ---------------------------------------------------------------------- the self test
 
 
