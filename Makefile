@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: help demo test lint bench docs clean
 
 help:
-	@echo "make demo   solve and verify one problem of each kind, sample, shuffle answers, and run a shuffled sum"
+	@echo "make demo   solve and verify one problem of each kind, export a sampler, write a report, run shuffled sums"
 	@echo "make test   run the tests"
 	@echo "make lint   check style and types"
 	@echo "make bench  run the benchmarks with every solver installed"
@@ -22,6 +22,9 @@ demo: .venv/.dev
 	$(BIN)/optdp solve problems/use-cases/sick-leave.toml --out build/sick-leave.json
 	$(BIN)/optdp verify build/sick-leave.json
 	$(BIN)/optdp sample build/sick-leave.json --input 12 --count 5
+	$(BIN)/optdp export build/sick-leave.json --to python --out build/sampler
+	$(BIN)/python build/sampler/sampler.py --self-test
+	$(BIN)/optdp report build/sick-leave.json --out build/sick-leave.html
 	$(BIN)/optdp solve problems/paper-a/two-offices.toml --out build/two-offices
 	$(BIN)/optdp verify build/two-offices
 	$(BIN)/optdp solve problems/paper-b/krr10.toml

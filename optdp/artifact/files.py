@@ -12,8 +12,11 @@ from pathlib import Path
 from optdp.artifact import temporaries
 from optdp.errors import ArtifactError, ProblemError
 
-MAX_BYTES = 256 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
 """The largest file that is read, and the most that a `.npz` may say it unpacks to."""
+
+LONG_BYTES, LONG_VALUES = 256 * 1024 * 1024, 25_000_000
+"""The same for lists of millions of records."""
 
 
 def name_of(path: str | Path) -> str:
@@ -22,13 +25,14 @@ def name_of(path: str | Path) -> str:
     return name if name.isprintable() else repr(name)
 
 
-def read_bytes(path: str | Path) -> bytes:
-    """The bytes of a regular file of at most MAX_BYTES."""
+def read_bytes(path: str | Path, most: int | None = None) -> bytes:
+    """The bytes of a regular file of at most `most`, or MAX_BYTES."""
+    most = MAX_BYTES if most is None else most
     try:
-        _regular(os.stat(path), path)  # before opening: to open a device may already do something
+        _regular(os.stat(path), path, most)  # before opening: to open a device may already do something
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         with open(os.open(path, flags), "rb") as file:
-            size = _regular(os.fstat(file.fileno()), path)
+            size = _regular(os.fstat(file.fileno()), path, most)
             data = file.read(size + 1)
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         raise ArtifactError(f"cannot read {name_of(path)}: {_reason(error)}") from None
@@ -108,13 +112,13 @@ def _in_two_steps(temporary: Path, target: Path) -> None:
             temporaries.remove_folder(old)
 
 
-def _regular(found: os.stat_result, path: str | Path) -> int:
+def _regular(found: os.stat_result, path: str | Path, most: int) -> int:
     if not stat.S_ISREG(found.st_mode):
         kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a pipe, socket or device"
         raise ArtifactError(f"An artifact must be a regular file. Found {name_of(path)}: {kind}. Give the file itself.")
-    if found.st_size > MAX_BYTES:
+    if found.st_size > most:
         raise ArtifactError(
-            f"An artifact may have {MAX_BYTES:,} bytes. Found {found.st_size:,} in {name_of(path)}. "
+            f"An artifact may have {most:,} bytes. Found {found.st_size:,} in {name_of(path)}. "
             "Give the file that optdp wrote."
         )
     return found.st_size

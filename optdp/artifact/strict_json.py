@@ -16,6 +16,9 @@ from optdp.errors import ArtifactError
 MAX_DIGITS = 1300
 """Decimal digits of an integer; 2^4096 has 1,234."""
 
+MAX_VALUES = 3_000_000
+"""Values of a file, each of which takes a hundred times its length in memory; the largest table has nearly so many."""
+
 MAX_DEPTH = 40
 """Brackets that may be open at once."""
 
@@ -29,8 +32,8 @@ _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 
 
-def parse(data: bytes) -> Any:
-    """The value that `data` spells; whatever is wrong with it is an ArtifactError."""
+def parse(data: bytes, most: int = MAX_VALUES) -> Any:
+    """The value that `data` spells, of at most `most` values; whatever is wrong with it is an ArtifactError."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -38,6 +41,8 @@ def parse(data: bytes) -> Any:
             f"An artifact must be UTF-8 text. Found byte {data[error.start]:#04x} at {error.start}. "
             "Give the file that optdp wrote."
         ) from None
+    if max(data.count(b","), 2 * (data.count(b"[") + data.count(b"{"))) > most:  # before any of them takes memory
+        raise ArtifactError(f"JSON may hold {most:,} values. Found more. Do not use the file: optdp did not write it.")
     if depth(data) > MAX_DEPTH:
         raise ArtifactError(
             f"JSON may nest {MAX_DEPTH} brackets. Found more. Do not use the file: optdp did not write it."

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optdp.artifact.files import name_of, read_bytes, write_bytes
+from optdp.artifact.files import LONG_BYTES, LONG_VALUES, name_of, read_bytes, write_bytes
 from optdp.artifact.strict_json import canonical, parse
 from optdp.errors import ArtifactError, CertificateError, ProblemError
 from optdp.mallows.groups import FILES, Groups, Whole
@@ -108,7 +108,7 @@ def write_order(solution: OrderSolution, path: Path) -> None:
 
 def read_order(path: str | Path) -> Order:
     """An order, its form and digest checked; what it claims is checked by `verify_order`."""
-    document = parse(read_bytes(path))
+    document = parse(read_bytes(path, LONG_BYTES), LONG_VALUES)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ArtifactError(f"An order's file has the format {FORMAT!r}. Found something else in {name_of(path)}.")
     if type(document.get("version")) is not int or document["version"] != 1 or set(document) != _KEYS:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optdp.artifact.files import name_of, read_bytes
+from optdp.artifact.files import LONG_BYTES, LONG_VALUES, name_of, read_bytes
 from optdp.artifact.strict_json import parse
 from optdp.data import read_columns, real_numbers, whole_numbers
 from optdp.errors import ArtifactError, ProblemError
@@ -92,7 +92,7 @@ def from_lists(path: Path | str, n: int | None = None) -> Groups:
     Where nothing says how many records there are, it is one more than the largest that is named.
     """
     try:
-        held = parse(read_bytes(path))
+        held = parse(read_bytes(path, LONG_BYTES), LONG_VALUES)
     except ArtifactError as error:
         raise ProblemError(
             f"Groups must be a JSON file. Found {name_of(path)}, of which this is said: {error}"

@@ -178,6 +178,12 @@ def log_upper(ratio: Fraction) -> Fraction:
         return upper_fraction(ball(ratio).log(), 160)
 
 
+def log_of(value: Fraction) -> float:
+    """The logarithm in floating point of a number from 0 to 1, also of one that is too small for a float itself."""
+    near = float(value)
+    return math.log(near) if near else math.log(value.numerator) - math.log(value.denominator)
+
+
 def up(value: Fraction) -> float:
     """The float next to a number, not below it."""
     near = float(value)

@@ -136,21 +136,28 @@ class BinomialPmf:
         if not 0 <= k <= self.n:
             return arb(0)
         total, odds, steps = arb(0), ball(self._odds), 0
+        leaning = odds * q if upwards else odds / q
+        ahead = (self.n * leaning / (1 + leaning) - k) * step  # until there the terms only grow
+        if ahead > STEPS:
+            raise self._far(edge)
         term = self._at(k) * q ** abs(k + self.shift - edge)
         while 0 <= k <= self.n:
             total += term
             ratio = (q * odds * (self.n - k) / (k + 1)) if upwards else (q * k / (odds * (self.n - k + 1)))
             steps += 1
             if steps > STEPS:
-                raise ProblemError(
-                    f"A sum over {self.n:,} people must start near the likely values. Found {edge:,}, too far away."
-                )
+                raise self._far(edge)
             if ratio < 1 and term < total * arb(2) ** -400:
                 rest = term * ratio / (1 - ratio)
                 return total + rest * arb(0.5, 0.5)
             term *= ratio
             k += step
         return total
+
+    def _far(self, edge: int) -> ProblemError:
+        return ProblemError(
+            f"A sum over {self.n:,} people must start near the likely values. Found {edge:,}, too far away."
+        )
 
     def power_mean(self, q: arb) -> arb:
         p = ball(self.p)

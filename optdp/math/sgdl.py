@@ -31,7 +31,7 @@ from flint import acb, arb
 
 from optdp.errors import ProblemError
 from optdp.math.contour import across
-from optdp.math.exact import Number, ball, precision, show, to_fraction
+from optdp.math.exact import Number, ball, log_of, precision, show, to_fraction
 from optdp.math.negative_binomial import SUM, Bits, ExactNegativeBinomial
 
 FLOAT_BITS = 96
@@ -179,7 +179,7 @@ class SGDL:
 
     def _accurate(self, x: int, beyond: bool) -> arb:
         """`Pr[x]` or `Pr[> x]` for `x >= 0`: with more working bits until the relative accuracy is there."""
-        goal, fall = flint.ctx.prec, -2.9 * x * math.log(self.q)
+        goal, fall = flint.ctx.prec, -2.9 * x * log_of(self.q)
         if self.beta <= 1 and (not beyond or (x < SUM and fall < 400)):
             with precision(goal + 64 + (int(fall) if fall < 400 else 0)):  # what cancels, where something does
                 value = (1 + self.ball(0)) / 2 - sum(self._column(0, x), arb(0)) if beyond else self._short(x)

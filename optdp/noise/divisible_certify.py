@@ -35,7 +35,7 @@ from itertools import pairwise
 from flint import arb, arb_mat
 
 from optdp.errors import ArtifactError, CertificateError
-from optdp.math.exact import ball, log_upper, lower_fraction, precision, upper_fraction
+from optdp.math.exact import ball, log_of, log_upper, lower_fraction, precision, upper_fraction
 from optdp.math.sgdl import SGDL
 from optdp.noise.laws import larger_quotient
 from optdp.noise.multi import MultiLTE
@@ -54,7 +54,7 @@ def certify_shared(problem: MultiLTE, plan: Sequence[SharedNoise]) -> PlanCertif
     """Recompute every figure of `plan`, one `SharedNoise` for each party of `problem`."""
     with precision():
         check_plan(problem, plan)
-        cut = max(table_reach(noise) for noise in plan) + math.ceil(CUT / -math.log(plan[0].q))
+        cut = max(table_reach(noise) for noise in plan) + math.ceil(CUT / -log_of(plan[0].q))
         plain = all(noise.contraction is None and not noise.rows for noise in plan)
         if cut * len(plan) > LONGEST and not plain:
             raise ArtifactError(f"Errors are added up to {LONGEST:,}. Found noise that reaches {cut:,} in each party.")

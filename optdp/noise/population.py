@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 EXACT_LIMIT = 5000
 """Largest sum for which a binomial is held as integers; beyond it as a closed form."""
 
-EXACT_BYTES = 4e8
+EXACT_BYTES = 1.5e8
 """The most memory that an exact distribution may take."""
 
-MOST_PLACES = 10_000_000
+MOST_PLACES = 4_000_000
 """The most places that all laws of the sum given a contribution may have."""
 
 Distribution = tuple[Fraction, ...]
@@ -106,7 +106,9 @@ class Population:
         """Independent people that differ, one law each. People with the same law are recognised."""
         if len(pmfs) == 0:
             raise ProblemError("An independent population needs at least one person. Found none.")
-        laws = Counter(_law(pmf, f"pmf of person {i}") for i, pmf in enumerate(pmfs))
+        laws: Counter[Distribution] = Counter()
+        for i, pmf, count in _alike(pmfs):
+            laws[_law(pmf, f"pmf of person {i}")] += count
         listed = [{"count": count, "pmf": [show(value) for value in law]} for law, count in laws.items()]
         return _independent(dict(laws), {"kind": "independent", "people": listed})
 
@@ -219,6 +221,16 @@ class Population:
         )
         spec = {**self.spec, "conservative": show(share)}
         return _independent(kept, spec, known=round(known), last=self.last)
+
+
+def _alike(pmfs: Sequence[Sequence[Number]]) -> list[tuple[int, Sequence[Number], int]]:
+    """The first person with each law, as it is written, and how many write it so: a million may write it alike."""
+    try:
+        first: dict[tuple[Number, ...], int] = {}
+        counts = Counter(first.setdefault(tuple(pmf), i) for i, pmf in enumerate(pmfs))
+    except TypeError:  # something that is no number: reading it one by one says what
+        return [(i, pmf, 1) for i, pmf in enumerate(pmfs)]
+    return [(i, pmfs[i], count) for i, count in counts.items()]
 
 
 def _people_count(n: int) -> int:
