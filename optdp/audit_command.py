@@ -25,7 +25,9 @@ def audit(
     artifact: Annotated[
         Path, typer.Argument(help="An artifact, the folder of a plan, or one party's file, that `solve --out` wrote.")
     ],
-    samples: Annotated[int, typer.Option("--samples", "-n", help="Draws for each secret.")] = 1_000_000,
+    samples: Annotated[
+        int, typer.Option("--samples", "-n", help="Draws for each secret, at least 100; 40,000,000 inputs in all.")
+    ] = 1_000_000,
     command: Annotated[
         str,
         typer.Option(
@@ -37,7 +39,7 @@ def audit(
     seed: Annotated[int | None, typer.Option(help="Repeatable draws, for tests only.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw from a sampler and try to refute what the artifact claims; exit 1 if it is refuted.
+    """Draw from a sampler and try to refute what the artifact claims; exit 1 if it is, or if its table is not followed.
 
     For example:  optdp audit a.json --samples 1000000 --command "./sampler {input} {count}"
     """

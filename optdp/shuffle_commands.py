@@ -112,6 +112,8 @@ def answer(problem: Problem, as_json: bool, save: Path | None = None) -> None:
         print_json(solution.summary())
     else:
         show_any(solution)
+        if save is not None:
+            out.print(f"wrote {save}", markup=False)
     if solution.status == "interrupted":
         raise typer.Exit(130)
 

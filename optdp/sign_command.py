@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from optdp.arguments import AsJson
+from optdp.errors import ProblemError
 from optdp.printing import out, print_json
 
 
@@ -16,7 +17,12 @@ def sign(
     artifact: Annotated[
         Path, typer.Argument(help="An artifact, the folder of a plan, or an order, that `solve --out` wrote.")
     ],
-    key: Annotated[Path, typer.Option("--key", "-k", help="The private key: a PEM file, Ed25519.")],
+    key: Annotated[
+        Path,
+        typer.Option(
+            "--key", "-k", help="The private key: a PEM file, Ed25519; OPTDP_KEY_PASSWORD opens an encrypted one."
+        ),
+    ],
     new_key: Annotated[
         bool, typer.Option("--create-key", help="Make the private key first, and its public key beside it.")
     ] = False,
@@ -55,6 +61,9 @@ def _verified_digest(path: Path) -> str:
         from optdp.mallows.artifact import verify_order
 
         return verify_order(path).artifact.sha256
+    from optdp.artifact.plan_files import is_party
     from optdp.artifact.verify import verify
 
+    if is_party(path):
+        raise ProblemError(f"{path} is one party's part of a plan, which is private only as a whole. Sign its folder.")
     return verify(path).artifact.sha256

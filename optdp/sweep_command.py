@@ -31,7 +31,8 @@ def sweep(
         str | None, typer.Option(help="A dask cluster to solve on, such as tcp://host:8786; else this machine.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="Processes on this machine: as many as it has cores; 0 needs no dask.", min=0)
+        int | None,
+        typer.Option(help="Processes on this machine, by default as many as it has cores; 0 needs no dask.", min=0),
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Throw away what an interrupted sweep has finished.")] = False,
     as_json: AsJson = False,

@@ -37,7 +37,8 @@ def verify(
         bool, typer.Option("--explain", help="Also show the worst output, and its probability under two secrets.")
     ] = False,
     key: Annotated[
-        Path | None, typer.Option("--key", "-k", help="Also check the signature beside it, with this public key (PEM).")
+        Path | None,
+        typer.Option("--key", "-k", help="Also check the signature beside it (<name>.sig) with this public key (PEM)."),
     ] = None,
     second: Annotated[
         bool, typer.Option("--recheck", help="Also ask the second checker, which shares no code with this one.")
@@ -79,7 +80,7 @@ def _rechecked(path: Path) -> dict[str, Any]:
     try:
         found = recheck(path)
     except Refused as error:
-        raise ArtifactError(f"The second checker does not read it: {error}") from None
+        raise ArtifactError(f"verify holds, but the second checker does not read it: {error}") from None
     except Failed as error:
         raise CertificateError(f"The second checker disagrees: {error}") from None
     rest = f" (not looked at: {', '.join(found.unchecked)})" if found.unchecked else ""
@@ -204,7 +205,7 @@ def _verify_plan(folder: Path, as_json: bool, more: dict[str, Any], further: Fur
     out.print(table)
     show_parties(problem, parties)
     show_further(figures)
-    print(f"  plan  {found.identity}")
+    print(f"  plan    {found.identity}\n  sha256  {found.sha256}")
     explain(EXPLANATION)
 
 

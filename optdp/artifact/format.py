@@ -169,7 +169,8 @@ def _checked(document: Any, sealed: bool = True) -> Artifact:
     """The artifact of a document that keeps every rule; if `sealed`, the last is that its digest is right."""
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         found = document.get("format") if isinstance(document, dict) else document
-        raise refused(f'format must be "{FORMAT}"', shown(found), "Give a file that optdp wrote.")
+        remedy = "An order is for `optdp shuffle`." if found == "optdp/order" else "Give a file that `solve` wrote."
+        raise refused(f'format must be "{FORMAT}"', shown(found), remedy)
     version = document.get("version")
     if type(version) is not int or version != VERSION:
         raise refused(f"version must be {VERSION}", shown(version), "Use the optdp that wrote it.")

@@ -74,7 +74,7 @@ def _read(target: Path) -> dict[str, str]:
     try:
         document = strict_json.parse(files.read_bytes(target))
     except ArtifactError as error:
-        raise ArtifactError(f"{files.name_of(target)}: {error}") from None
+        raise ArtifactError(f"{files.name_of(target)} cannot be read as a signature: {error}") from None
     name = files.name_of(target)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ArtifactError(f"{name}: format must be {FORMAT!r}. Found another. Give a file that `optdp sign` wrote.")

@@ -199,5 +199,5 @@ def _is_integer(item: bytes) -> bool:
 
 
 def _plain(*lines: str) -> str:
-    text = lines[0] if lines else "it says nothing"
+    text = lines[0] if lines else "it says nothing. Run it by hand to see why"
     return "".join(sign if sign.isprintable() else "?" for sign in text[:120])

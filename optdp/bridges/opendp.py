@@ -37,8 +37,8 @@ def measurement(matrix: NoiseMatrix, largest: int = 1, T: str = "int") -> Any:
     type that comes out of the transformation before it: OpenDP's counts and sums are "int" (32 bits) unless told
     otherwise.
     """
-    dp = _opendp()
     bounds = by_distance(matrix, largest)
+    dp = _opendp()
 
     def release(x: int) -> int:
         (released,) = matrix.sample(min(max(x, 0), matrix.last), 1)
