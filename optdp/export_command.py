@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 
 from optdp.arguments import AsJson
+from optdp.artifact.files import name_of
 from optdp.printing import err, out, print_json
 
 
@@ -47,6 +48,7 @@ def export(
         )
         return
     for path in written:
-        out.print(escape(f"wrote {path}"), highlight=False)
+        out.print(escape(f"wrote {name_of(path)}"), highlight=False)
     for test in tests:
-        out.print(escape(f"next: {test}"), highlight=False)
+        if test.isprintable():
+            out.print(escape(f"next: {test}"), highlight=False)

@@ -51,7 +51,7 @@ def verify(
     """
 
     def further(digest: str) -> dict[str, Any]:
-        return _signed(artifact, digest, key) | (_rechecked(artifact) if second else {})
+        return _signed(artifact, digest, key) | (_rechecked(artifact, digest) if second else {})
 
     if os.path.isdir(artifact):
         _explained(artifact, reason, as_json, _verify_plan, _explain_plan, further)
@@ -73,8 +73,8 @@ def _signed(path: Path, digest: str, key: Path | None) -> dict[str, Any]:
     return {"signature": f"valid for {key}"}
 
 
-def _rechecked(path: Path) -> dict[str, Any]:
-    """Ask the second checker."""
+def _rechecked(path: Path, digest: str) -> dict[str, Any]:
+    """Ask the second checker about what was verified."""
     from optdp.recheck import Failed, Refused, recheck
 
     try:
@@ -83,6 +83,8 @@ def _rechecked(path: Path) -> dict[str, Any]:
         raise ArtifactError(f"verify holds, but the second checker does not read it: {error}") from None
     except Failed as error:
         raise CertificateError(f"The second checker disagrees: {error}") from None
+    if found.sha256 != digest:
+        raise ArtifactError("A file must hold still while it is checked. Found another one. Verify it again.")
     rest = f" (not looked at: {', '.join(found.unchecked)})" if found.unchecked else ""
     return {"second_opinion": f"agrees, by integers alone{rest}"}
 

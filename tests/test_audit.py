@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 import optdp.audit as module
 from optdp import MultiLTE, Population, SingleLTE, solve, verify
+from optdp.artifact.format import write
 from optdp.audit import NO_CLAIM, NOT_REFUTED, OTHER_LAW, REFUTED, Sampler, audit, examine
 from optdp.auditing import hypotheses, intervals
 from optdp.auditing.experiment import row_law, trials
@@ -436,3 +437,17 @@ def test_a_plan_is_audited_through_a_command(plan: Path) -> None:
     )
     assert isinstance(own, list)
     assert [sampler(np.array([2, 2, 0])).tolist() for sampler in own] == [[i] * 3 for i in range(3)]
+
+
+@pytest.mark.parametrize("claim", [{"ordinary_epsilon": "1e300"}, {"epsilon": "1e9"}])
+def test_a_claim_beyond_all_floats_is_not_refuted(artifacts: dict[str, Path], tmp_path: Path, claim: Any) -> None:
+    found = verify(artifacts["fallback"]).artifact
+    loose = replace(found, claim={**found.claim, **claim}, sha256="")
+    write(loose, tmp_path / "loose.json")
+    assert audit(tmp_path / "loose.json", 1000, seed=1).verdict == NOT_REFUTED
+
+
+def test_a_command_has_a_time(artifacts: dict[str, Path]) -> None:
+    for timeout in (0, -1, math.inf, math.nan, 1e300):
+        with pytest.raises(ProblemError, match="timeout"):
+            Command.parse("true", timeout)

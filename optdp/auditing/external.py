@@ -53,8 +53,8 @@ class Command:
                 "--command must have both {input} and {count}, or neither (then the inputs are written to its "
                 "standard input). Found one of them."
             )
-        if not timeout > 0:
-            raise ProblemError(f"--timeout must be larger than 0. Found {timeout}.")
+        if not 0 < timeout <= 1e6:
+            raise ProblemError(f"--timeout must be larger than 0 and at most 1,000,000. Found {timeout}.")
         return Command(words, timeout)
 
     def filled(self, **values: object) -> list[str]:

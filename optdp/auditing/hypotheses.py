@@ -20,6 +20,8 @@ from optdp.math.exact import exp_bounds, up
 
 FIRST = 0.3
 """The share of the draws that events are chosen from; these events are tested on the others."""
+LARGEST = 700
+"""Beyond this a claimed epsilon is none that floats can tell from infinity."""
 ROUNDING = 1e-9
 """Laws are known in floating point up to this relative error, by which they are enlarged before they are tested."""
 
@@ -169,8 +171,11 @@ def _certified(trial: Trial, test: _Test, alpha: float) -> Proved:
     comparison = test.comparison
     share = intervals.lower_share(one, one + other, alpha)
     bound = max(intervals.log_quotient(share) * float(comparison.factor) * (1 - 1e-12), 0.0)
-    ratio = exp_bounds(comparison.epsilon / comparison.factor)[1]
-    refuted = intervals.surely_rare(one, one + other, up(ratio / (1 + ratio)), alpha)
+    claimed = comparison.epsilon / comparison.factor
+    refuted = False  # a claim beyond all floats cannot be
+    if claimed < LARGEST:
+        ratio = exp_bounds(claimed)[1]
+        refuted = intervals.surely_rare(one, one + other, up(ratio / (1 + ratio)), alpha)
     return Proved(
         comparison.claim, comparison.epsilon, bound, refuted, trial.arms[test.one].words, trial.arms[test.other].words,
         trial.space.words(test.event), trial.space.runs(test.event), test.hits, test.chosen,

@@ -33,7 +33,9 @@ TARGETS = {
         test="cc -std=c99 -O2 -DSAMPLER_MAIN -o {0}/sampler {0}/sampler.c && {0}/sampler --self-test",
     ),
     "js": Target(js.sampler, test="node {0}/sampler.mjs --self-test"),
-    "sql": Target(sql.sampler, test="sqlite3 :memory: '.read {0}/sampler.sql' 'SELECT * FROM optdp_self_test'"),
+    "sql": Target(
+        sql.sampler, test="{{ cat {0}/sampler.sql; echo 'SELECT * FROM optdp_self_test;'; }} | sqlite3 :memory:"
+    ),
     "csv": Target(tables.csv, ".csv"),
     "npz": Target(tables.npz, ".npz", test="optdp verify {1}"),
     "parquet": Target(tables.parquet, ".parquet"),
@@ -66,8 +68,8 @@ def write(found: Sequence[Subject], target: Target, out: Path) -> list[Path]:
     contents: dict[Path, bytes] = {}
     for subject in found:
         for name, data in target.make(subject).items():
-            own = out.with_name(name.replace(f"matrix{target.suffix}", out.name, 1))
-            contents[own if one_file else out / subject.folder / name] = data
+            beside = name.replace(f"matrix{target.suffix}", out.name, 1)
+            contents[out.parent / beside if one_file else out / subject.folder / name] = data
     if not one_file:
         for folder in dict.fromkeys((out, *(path.parent for path in contents))):
             _make(folder)

@@ -16,6 +16,8 @@ from optdp.noise.cuts import END, LIMBS, WORD, Cuts, Place
 from optdp.noise.drawing import Drawing
 
 RELEASED, STOPPED, REFUSED = 0, 1, 2
+RESTARTS = 8
+"""How often the last digit starts again in a vector, at most."""
 """How a vector ends: with a release, undecided by the words that are kept, or with an input that is not allowed."""
 
 
@@ -101,7 +103,8 @@ def _extremes(drawing: Drawing) -> Iterator[Forced]:
     for x in {drawing.inputs[0], drawing.inputs[1], *(() if drawing.outside == "error" else (0, drawing.last))}:
         for edge in (drawing.outputs[0], drawing.outputs[1]):
             for released in (edge - 1, edge, edge + 1):
-                yield x, _words_of(drawing, released - x)
+                if abs(released - x) <= RESTARTS * noise.reach:
+                    yield x, _words_of(drawing, released - x)
 
 
 def _words_of(drawing: Drawing, e: int) -> dict[int, int]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optdp.errors import ProblemError
-from optdp.math.exact import shown
+from optdp.math.exact import check_whole, shown
 from optdp.math.source import Source
 from optdp.noise.cuts import WORD, Cuts
 from optdp.noise.drawing import Drawing
@@ -40,8 +40,7 @@ def sample(matrix: NoiseMatrix, x: Any, size: int | None, seed: int | None) -> A
             raise ProblemError("size is for one input; a column gets one release for each of its inputs.") from None
         return _column(matrix, x, source)
     count = 1 if size is None else size
-    if count < 0:
-        raise ProblemError(f"size must be at least 0. Found {count}.")
+    check_whole(count, "size", 0)
     matrix.row(one)
     if count < FEW:
         return [_single(matrix.drawing, one, source) for _ in range(count)]
@@ -129,22 +128,28 @@ def _column(matrix: NoiseMatrix, column: Any, source: Source) -> Any:
         try:
             inputs = [index(value) for value in column]
         except TypeError:
-            raise _not_whole(next(v for v in column if not hasattr(v, "__index__"))) from None
-        return type(column)(_released(matrix, np.array(inputs, dtype=object), source).tolist())
+            raise ProblemError(f"Inputs must be whole numbers. Found {shown(column)}.") from None
+        released = _released(matrix, np.array(inputs, dtype=object), source).tolist()
+        return released if isinstance(column, list) else tuple(released)
     if isinstance(column, np.ndarray):
+        if np.ma.is_masked(column):
+            raise _missing()
+        column = np.asarray(column)  # of a subclass only the numbers: a mask would leave inputs as they are
         _check_kind(column.dtype, matrix)
         released = _released(matrix, column.ravel(), source)
         return _fit(released, column.dtype).reshape(column.shape)
     if home == "pandas" and type(column).__name__ == "Series":
         if column.isna().any():
-            raise ProblemError("A column must have an input in every place. Found missing values. Drop or fill them.")
+            raise _missing()
         kind = getattr(column.dtype, "numpy_dtype", column.dtype)
         _check_kind(kind, matrix)
         released = _fit(_released(matrix, column.to_numpy(dtype=kind), source), kind)
         return type(column)(released, index=column.index, name=column.name, dtype=column.dtype)
     if home == "polars" and type(column).__name__ == "Series":
         if column.null_count():
-            raise ProblemError("A column must have an input in every place. Found missing values. Drop or fill them.")
+            raise _missing()
+        if not column.dtype.is_integer() or "128" in str(column.dtype):  # numpy has no integers of 128 bits
+            raise ProblemError(f"A column must be of whole numbers. Found {column.dtype}. Convert it to Int64.")
         values = column.to_numpy()
         _check_kind(values.dtype, matrix)
         released = _fit(_released(matrix, values, source), values.dtype)
@@ -185,5 +190,5 @@ def _fit(released: Integers, kind: np.dtype[Any]) -> NDArray[Any]:
     return released.astype(kind)
 
 
-def _not_whole(value: object) -> ProblemError:
-    return ProblemError(f"Inputs must be whole numbers. Found {shown(value)}.")
+def _missing() -> ProblemError:
+    return ProblemError("A column must have an input in every place. Found missing values. Drop or fill them.")

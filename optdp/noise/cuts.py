@@ -136,8 +136,8 @@ def of_noise(q: Fraction) -> NoiseCuts:
     count = 1
     while reach > LONGEST**count:
         count += 1
-    if count > 6:
-        raise ProblemError(f"The q of geometric noise must leave 1-q at least 2^-60. Found 1-q = {float(1 - q):.3g}.")
+    if reach >= 1 << 60:
+        raise ProblemError(f"The q of geometric noise must leave 1-q at least 2^-54. Found 1-q = {float(1 - q):.3g}.")
     base = 1 if count == 1 else 1 << math.ceil(math.log2(reach) / count)
     digits = [_digit(q, base**i, base) for i in range(count - 1)]
     top = base ** (count - 1)

@@ -84,4 +84,5 @@ def _check_plan(document: Mapping[str, Any], tables: Sequence[Table], claims: Se
         all_figures[f"party {i}: epsilon"] = epsilon
         all_figures[f"party {i}: ordinary_epsilon"] = epsilon_of(found.ordinary[i], plan.worlds[0][i].largest)
         all_figures[f"party {i}: mae"] = found.own[i]
-    return Findings("PASS", "plan", all_figures, ("lower_bound",) if claim.get("lower_bound") is not None else ())
+    left = ("lower_bound",) if claim.get("lower_bound") is not None else ()
+    return Findings("PASS", "plan", all_figures, left, document["sha256"])

@@ -119,4 +119,5 @@ def _check_single(document: Mapping[str, Any]) -> Findings:
             "never_worse": never_worse,
         },
         ("lower_bound",) if claim.get("lower_bound") is not None else (),
+        document["sha256"],
     )

@@ -27,6 +27,8 @@ class Findings:
     kind: str
     figures: Mapping[str, Fraction | bool | None]
     unchecked: tuple[str, ...]
+    sha256: str
+    """The digest of what was read."""
 
 
 MOST_BYTES = 64 * 1024 * 1024

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from optdp import MultiLTE, Population, SingleLTE, solve, verify
+from optdp.artifact.format import write as save
 from optdp.errors import ProblemError
-from optdp.export import TARGETS, write
+from optdp.export import TARGETS, export, write
 from optdp.export.subject import stop_cost, subjects
 from tests.export.languages import load, run
 
@@ -129,3 +132,45 @@ def test_a_forged_claim_writes_nothing(home: Path, tmp_path: Path) -> None:
     done = optdp("export", tmp_path / "forged.json", "--to", "c", "--out", tmp_path / "out")
     assert done.returncode == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_the_current_folder_and_names_that_a_shell_would_run(home: Path, tmp_path: Path) -> None:
+    """What is said to be the next command tests the sampler, and nothing else, whatever the folder is called."""
+    odd = tmp_path / "x;touch ran;y z"
+    odd.mkdir()
+    code = [sys.executable, "-m", "optdp.cli", "export", home / "one.json", "--to"]
+    here = run(*code, "csv", "--out", ".", cwd=odd)
+    assert here.returncode == 0, here.stderr
+    assert (odd / "matrix.csv").exists()
+    assert run(*code, "c", "--out", "/", cwd=odd).stderr.count("Traceback") == 0
+    for target in ("python", "sql"):
+        figures = json.loads(run(*code, target, "--out", odd, "--json").stdout)
+        (test,) = figures["test"]
+        done = run("sh", "-c", test.replace("python ", f"{sys.executable} "), cwd=tmp_path)
+        assert (done.returncode, (tmp_path / "ran").exists()) == (0, False), done.stderr
+        assert done.stdout.strip() == ("" if target == "sql" else f"ok {verify(home / 'one.json').artifact.sha256}")
+
+
+def test_a_wide_table_takes_no_more_than_it_holds(home: Path, tmp_path: Path) -> None:
+    """Outputs up to 2^30, of which the rows use one: no vector goes there step by step."""
+    found = verify(home / "one.json").artifact
+    rows = tuple(((0, found.denominator),) for _ in found.rows)
+    claim = {"epsilon": "0.5", "ordinary_epsilon": "2"}
+    problem = {**found.problem, "never_worse": False}
+    wide = replace(found, outputs=(0, 2**30), rows=rows, claim=claim, problem=problem, provenance={}, sha256="")
+    save(wide, tmp_path / "wide.json")
+    (path,) = export(tmp_path / "wide.json", "python", tmp_path)
+    assert path.stat().st_size < 100_000
+    assert load(path)["self_test"]() == wide.sha256
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc here")
+def test_the_program_in_c_refuses_lines_that_are_not_one_number(home: Path, tmp_path: Path) -> None:
+    optdp("export", home / "one.json", "--to", "c", "--out", tmp_path)
+    program = tmp_path / "sampler"
+    assert run("gcc", "-std=c99", "-DSAMPLER_MAIN", "-o", program, tmp_path / "sampler.c").returncode == 0
+    for line in ("3" + " " * 70 + "4\n", "3\0 4\n", "3 4\n", "-1\n", "\n"):
+        done = subprocess.run([program], input=line.encode(), capture_output=True, timeout=20, check=False)
+        assert (done.returncode, done.stdout) == (2, b""), line
+    with open("/dev/full", "w") as full:
+        assert subprocess.run([program, "3", "3"], stdout=full, timeout=20, check=False).returncode == 1

@@ -70,12 +70,22 @@ def test_what_is_no_column_of_inputs_is_refused() -> None:
         (np.array([-1, 0]), r"0\.\.2"),
         ([10**30], r"0\.\.2"),
         (None, "Found"),
+        (np.ma.MaskedArray([1, 99], mask=[False, True]), "missing"),
+        ([np.array([1, 2])], "whole numbers"),
     ]
     for column, said in cases:
         with pytest.raises(ProblemError, match=said):
             FINITE.sample(column)
     with pytest.raises(ProblemError, match="size"):
         FINITE.sample(INPUTS, size=3)
+
+
+def test_no_subclass_of_an_array_keeps_inputs_from_the_noise() -> None:
+    open_mask = np.ma.MaskedArray(INPUTS, mask=[False] * len(INPUTS))
+    assert type(FINITE.sample(open_mask)) is np.ndarray
+    assert FINITE.sample(np.array([[2, 2]]).view(np.matrix)).shape == (1, 2)
+    with pytest.raises(ProblemError, match="size"):
+        FINITE.sample(1, size=2.5)  # type: ignore[call-overload]
 
 
 def test_a_type_that_cannot_hold_every_release_is_refused() -> None:
