@@ -107,7 +107,7 @@ def check_size(problem: MultiLTE, tables: Sequence[Table]) -> None:
             length = max(length, table_reach(table), outputs * max(laws, inputs))
         steps = max(steps, inputs * max(map(len, table.rows), default=0))
     steps = max(steps, total * total * len(kinds) // 512)
-    if total and problem.honest < len(tables):  # every set of honest parties is looked at
+    if total:  # every set of honest parties is looked at, in every world
         sets = number_of_sets(problem.honest, list(kinds.values()))
         steps = max(steps, min(sets, MOST_SETS) * len(problem.worlds) * problem.honest * secrets * total)
     if length > MOST_PLACES or steps > MOST_STEPS or balls > MOST_BALLS:
