@@ -94,6 +94,14 @@ def check_target(folder: Path) -> None:
 
 def _replaceable(folder: Path) -> bool:
     """Whether a folder is empty or an earlier plan and nothing else."""
+    while True:
+        seen = folder.stat().st_ino
+        found = _holds_a_plan(folder)
+        if found or folder.stat().st_ino == seen:  # otherwise another writer replaced it meanwhile: look again
+            return found
+
+
+def _holds_a_plan(folder: Path) -> bool:
     found = list(folder.iterdir())
     if not found or not all(map(temporaries.is_ours, found)):
         return not found
