@@ -7,12 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from optdp import MetricShuffle, RealSum, ShuffleHistogram, solve
 from optdp.cli import main
+from tests.command_line import Done
 
 ROOT = Path(__file__).resolve().parent.parent
 GEO = ROOT / "problems" / "paper-d" / "geo-shuffle.toml"
@@ -21,21 +22,6 @@ METRIC = 'kind = "metric-shuffle"\nmechanism = "geo"\nn = 40\nk = 9\ndelta = 1e-
 HISTOGRAM = 'kind = "shuffle-histogram"\nn = 40\nk = 3\ndelta = 1e-2\nepsilon = 1\n'
 LABELS = HISTOGRAM.replace("k = 3", 'labels = ["red", "blue"]')
 SUM = 'kind = "real-sum"\nn = 40\nepsilon = 1\ndelta = 1e-2\nlow = -2\nhigh = 2\n'
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    def refused(self, words: str, code: int = 2) -> None:
-        """One line on stderr that says the words, nothing on stdout, no traceback."""
-        assert self.code == code, self
-        assert words in self.err
-        assert len(self.err.strip().splitlines()) == 1, self.err
-        assert self.err.startswith("optdp: ")
-        assert "Traceback" not in self.err
-        assert self.out == ""
 
 
 def process(*args: object, cwd: Path = ROOT) -> Done:

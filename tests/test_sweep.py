@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -26,6 +26,7 @@ from optdp.problem import from_spec, load
 from optdp.sweeps.grid import Grid
 from optdp.sweeps.journal import journal
 from optdp.sweeps.table import rows_of
+from tests.command_line import Done
 
 PROBLEM = """kind = "single-lte"
 title = "a few people"
@@ -35,20 +36,6 @@ kind = "binomial"
 n = 12
 p = 0.5
 """
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    def refused(self, words: str, code: int = 2) -> None:
-        """One line on stderr that says the words, and no traceback."""
-        assert self.code == code, self
-        assert words in self.err
-        assert len(self.err.strip().splitlines()) == 1, self.err
-        assert self.err.startswith("optdp: ")
-        assert self.out == ""
 
 
 @pytest.fixture

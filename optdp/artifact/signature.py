@@ -148,9 +148,7 @@ def private_key(path: str | Path) -> Ed25519PrivateKey:
         raise ProblemError(f"--key must be a private key in PEM. Found that {name} cannot be read. {cause}") from None
     except _unsupported() as error:
         raise ProblemError(f"--key must be an Ed25519 key. Found another in {name}: {_line(error)}") from None
-    if not isinstance(key, ed25519.Ed25519PrivateKey):
-        raise ProblemError(f"--key must be an Ed25519 key. Found {type(key).__name__.strip('_')} in {name}.")
-    return cast("Ed25519PrivateKey", key)
+    return cast("Ed25519PrivateKey", _ed25519_only(key, ed25519.Ed25519PrivateKey, name))
 
 
 def public_key(path: str | Path) -> Ed25519PublicKey:
@@ -168,9 +166,13 @@ def public_key(path: str | Path) -> Ed25519PublicKey:
         raise ProblemError(f"--key must be a public key in PEM. Found that {name} cannot be read as one.") from None
     except _unsupported() as error:
         raise ProblemError(f"--key must be an Ed25519 key. Found another in {name}: {_line(error)}") from None
-    if not isinstance(key, ed25519.Ed25519PublicKey):
+    return cast("Ed25519PublicKey", _ed25519_only(key, ed25519.Ed25519PublicKey, name))
+
+
+def _ed25519_only(key: Any, kind: type, name: str) -> Any:
+    if not isinstance(key, kind):
         raise ProblemError(f"--key must be an Ed25519 key. Found {type(key).__name__.strip('_')} in {name}.")
-    return cast("Ed25519PublicKey", key)
+    return key
 
 
 def _pem(path: str | Path) -> bytes:
