@@ -1137,8 +1137,9 @@ def test_one_file_suffices_to_take_part(original: Path, tmp_path: Path) -> None:
     ):
         with pytest.raises(kind, match=words) as caught:
             join(tmp_path, party, value, given, timeout=1)
-        assert "77" not in str(caught.value)
-        assert "\n" not in str(caught.value)
+        said = str(caught.value).replace(str(tmp_path), "")
+        assert "77" not in said
+        assert "\n" not in said
     (tmp_path / "party-1.json").rename(tmp_path / "party-0.json")
     with pytest.raises(ArtifactError, match="this is the file of party 1, not of party 0"):
         join(tmp_path, 0, 2, addresses, timeout=1)
