@@ -115,7 +115,7 @@ def _descents(
     def improve(name: str, seconds: float, moves: bool = False) -> int:
         """From the ordering's own order: one long descent finds more than a short one that is taken up again."""
         value, order = met[name]
-        descent, part = Descent(tables, order, value), Budget(seconds)
+        descent, part = Descent(tables, order, value), budget.part(seconds)
         try:
             (descent.anneal if moves else descent.run)(part, progress)
         finally:  # also what was found before an interrupt
