@@ -1,8 +1,8 @@
 """How a release is drawn from random words of 62 bits: the one procedure that every sampler of a table follows.
 
 A draw looks at `slots` words whatever the input and whatever comes out: the sign of the noise, its digits, the
-contraction's row if there is a contraction, and the table's row (without a tail that alone). Words have numbered places, so that samplers in different languages can be
-given the same ones:
+contraction's row if there is a contraction, and the table's row (without a tail that alone). Words have numbered
+places, so that samplers in different languages can be given the same ones:
 
     place  slot + slots j                       word j of that slot; j > 0 only if the words before equal those of a cut
     place  slots limbs + limbs (r-1) + j        word j of the last digit when it starts again for the r-th time
