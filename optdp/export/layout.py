@@ -96,7 +96,7 @@ class Layout:
 
     @cached_property
     def top_limit(self) -> int:
-        """A last digit as large as this takes every input beyond FAR, however it goes on; 0 if it ends with its cuts."""
+        """A last digit as large as this takes every input beyond FAR, however it goes on; 0 if it does not."""
         noise = self.drawing.noise
         return 0 if noise is None or not noise.restarts else (1 << 53) // noise.base ** (len(noise.digits) - 1)
 

@@ -167,7 +167,8 @@ def _row_value(name: str, words: int, u: str) -> str:
     cut = ", ".join(f"d.word{j}" for j in range(words))
     return (
         f"CASE WHEN c.k = 0 OR c.word0 < {u}.word THEN c.released ELSE (\n"
-        f"          SELECT d.released FROM optdp_rows d WHERE d.input = c.input AND ({given}) = {words}\n            AND ({cut}) <= ({number})\n"
+        f"          SELECT d.released FROM optdp_rows d WHERE d.input = c.input AND ({given}) = {words}\n"
+        f"            AND ({cut}) <= ({number})\n"
         "          ORDER BY d.k DESC LIMIT 1) END"
     )
 
