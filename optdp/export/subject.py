@@ -58,11 +58,11 @@ def subjects(path: str | Path) -> list[Subject]:
 
 def of_table(table: Artifact | NoiseMatrix | SharedNoise) -> Subject:
     """A table about which nothing is claimed."""
-    from optdp.artifact.plan import bare
+    from optdp.artifact.plan import bare_table
 
     if isinstance(table, Artifact):
         return Subject(table, None)
-    artifact = replace(bare(table), provenance={"last": table.last}, sha256="")
+    artifact = replace(bare_table(table), provenance={"last": table.last}, sha256="")
     return Subject(artifact, table, lambda: ("Nothing is claimed about this table.",))
 
 
