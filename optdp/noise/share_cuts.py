@@ -35,7 +35,7 @@ def fits(beta: Fraction, q: Fraction) -> bool:
     return beta == 1 or power_below(q, 1, BITS + 1) <= MOST
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def of_share(beta: Fraction, q: Fraction) -> NoiseCuts:
     """The cuts of `SGDL_beta(q)` for `beta <= 1`; the whole noise, `beta = 1`, is geometric."""
     if beta == 1:

@@ -36,7 +36,7 @@ def shares() -> dict[str, SharedNoise]:
         "weighted": SharedNoise(9, Fraction(1, 2), half, -3),
         "contracted": SharedNoise(8, Fraction(3, 5), half, 1, rows(9, (0, 8), 16), 1 << 16),
         "small": SharedNoise(
-            6, Fraction(1, 2), half, 2, rows(7, (0, 6), 16), 1 << 16, (1, 6), (-3, 15), 1 << 16, rows(6, (-3, 15), 16)
+            6, Fraction(1, 2), half, 2, rows(7, (0, 6), 14), 1 << 14, (1, 6), (-3, 15), 1 << 14, rows(6, (-3, 15), 14)
         ),
         "table alone": SharedNoise(
             7, Fraction(2, 5), third, -1, None, 1, (0, 5), (-9, 3), 1 << 62, rows(6, (-9, 3), 62)

@@ -65,23 +65,34 @@ def test_the_test_of_the_law_can_fail() -> None:
     assert p_value(wrong, law(share, 5)) < 1e-6
 
 
+def test_the_reports_of_all_parties_add_up_to_geometric_noise(tmp_path: Path) -> None:
+    """Three thirds of the noise, drawn by samplers, against the closed form of the whole."""
+    share = shares()["plain"]
+    assert share.beta == Fraction(1, 3)
+    (path,) = export(share, "python", tmp_path)
+    drawn = load(path)["release_many"]([2] * 150_000)
+    sums = Counter(sum(three) - 6 for three in zip(drawn[::3], drawn[1::3], drawn[2::3], strict=True))
+    q = share.q.limit_denominator(10**9)
+    assert p_value(sums, {e: (1 - q) / (1 + q) * q ** abs(e) for e in range(-60, 61)}) > 1e-6
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_word_of_small_denominators(language: str, tmp_path: Path) -> None:
-    """2^16 cells of the row, then of the contraction, the noise being fixed: the counts are the weights."""
+    """2^14 cells of the row, then of the contraction, the noise being fixed: the counts are the weights."""
     share, x = shares()["small"], 5
-    assert (share.denominator, share.contraction_denominator) == (1 << 16, 1 << 16)
+    assert (share.denominator, share.contraction_denominator) == (1 << 14, 1 << 14)
     row, contracted, noise = share.row(x), share.contracted(x), share.drawing.noise
     assert row is not None
     assert noise is not None
     assert min(len(row), len(contracted)) > 3
     assert all(share.outputs[0] <= share.factor * y <= share.outputs[1] for y, _ in contracted)
-    cells = [cell << 46 for cell in range(1 << 16)]
+    cells = [cell << 48 for cell in range(1 << 14)]
     inside = [(x, {0: 0, 1: 0, 2: END // 3, 3: u}) for u in cells]
     far, down = noise.digits[0].first[49] + 1, END - 1  # the size 50, and a minus before it
-    outside = [(x, {0: down, 1: far, 2: u + (1 << 46) - 1, 3: 0}) for u in cells]
+    outside = [(x, {0: down, 1: far, 2: u + (1 << 48) - 1, 3: 0}) for u in cells]
     drawn = [d.released for d in LANGUAGES[language](share, [*inside, *outside], tmp_path)]
-    assert Counter(drawn[: 1 << 16]) == dict(row)
-    assert Counter(drawn[1 << 16 :]) == {share.factor * y - 50: weight for y, weight in contracted}
+    assert Counter(drawn[: 1 << 14]) == dict(row)
+    assert Counter(drawn[1 << 14 :]) == {share.factor * y - 50: weight for y, weight in contracted}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
