@@ -35,7 +35,7 @@ def write_plan(solution: PlanSolution, folder: Path) -> None:
     check_target(folder)
     check_size(solution.problem, solution.tables)  # nobody could verify it
     claim = solution.claim()
-    bare = [_bare(table) for table in solution.tables]
+    bare = [bare_table(table) for table in solution.tables]
     identity = identity_of(solution.problem.spec(), bare)
     provenance = solution.provenance(version("optdp"))
     members = []
@@ -111,7 +111,7 @@ def _holds_a_plan(folder: Path) -> bool:
     return isinstance(document, dict) and document.get("format") == FORMAT
 
 
-def _bare(table: Table) -> Artifact:
+def bare_table(table: Table) -> Artifact:
     """The table alone, without problem, claim and provenance: what the identity of a plan is made of."""
     if isinstance(table, NoiseMatrix):
         return Artifact(table.inputs, table.outputs, table.denominator, table.rows, table.outside, table.q, {}, {}, {})
