@@ -14,7 +14,7 @@ import os
 import re
 import time
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -22,6 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optdp.artifact import spelling
 from optdp.artifact.files import LONG_BYTES, LONG_VALUES, name_of, read_bytes, write_bytes
 from optdp.artifact.strict_json import canonical, parse
 from optdp.errors import ArtifactError, CertificateError, ProblemError
@@ -119,12 +120,13 @@ def write_order(solution: OrderSolution, path: Path) -> None:
         "provenance": {"optdp": version("optdp"), "ordering": solution.ordering, "status": solution.status},
     }
     document["sha256"] = _digest(document)
-    write_bytes(path, (canonical(document) + "\n").encode())
+    write_bytes(path, "".join(_spelled(document)).encode())
 
 
 def read_order(path: str | Path) -> Order:
     """An order, its form and digest checked; what it claims is checked by `verify_order`."""
-    document = parse(read_bytes(path, LONG_BYTES), LONG_VALUES)
+    data = read_bytes(path, LONG_BYTES)
+    document = parse(data, LONG_VALUES)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ArtifactError(f"An order's file has the format {FORMAT!r}. Found something else in {name_of(path)}.")
     if type(document.get("version")) is not int or document["version"] != 1 or set(document) != _KEYS:
@@ -137,6 +139,7 @@ def read_order(path: str | Path) -> Order:
     if not all(type(record) is int and 0 <= record < n for record in order) or len(set(order)) < n:
         raise ArtifactError("An order must be a permutation of 0..n-1. Found a record twice, or one that is not there.")
     _check_claim(document)
+    spelling.check(data, document, _spelled)
     return Order(
         n, document["distance"], array("q", order), document["groups"], document["problem"], document["claim"],
         document["sha256"],
@@ -206,6 +209,11 @@ def _check_claim(document: Mapping[str, Any]) -> None:
     )
     if not digits or max(map(len, q)) > 1000 or int(q[1]) == 0 or int(q[0]) > int(q[1]):
         raise ArtifactError(f"q must be two decimal strings, a fraction from 0 to 1. Found {shown(q)}.")
+
+
+def _spelled(document: Mapping[str, Any]) -> Iterator[str]:
+    yield canonical(dict(document))
+    yield "\n"
 
 
 def _digest(document: Mapping[str, Any]) -> str:
