@@ -181,7 +181,10 @@ def _groups(found: Order, folder: Path) -> PlainGroups:
     spec = found.problem.get("groups")
     if not isinstance(spec, Mapping) or not spec:
         raise ProblemError("The order's file does not say where its groups come from. Verify it with them, in Python.")
-    return GroupsModel.read(spec, folder).plain()
+    model = GroupsModel.read(spec, folder)
+    if (model.graph or model.file) and model.n not in (None, found.n):  # before ten million groups are made
+        raise ArtifactError(f"The groups must be of the order's {found.n:,} records. Found n = {shown(model.n)}.")
+    return model.plain()
 
 
 def _check_claim(document: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from optdp import load, solve
-from optdp.errors import ProblemError
+from optdp.errors import ArtifactError, ProblemError
 from optdp.mallows import neighbourhoods, plain_groups, plain_neighbourhoods
 from optdp.mallows.artifact import verify_order
 from optdp.mallows.dispersion import dispersion, ratio
@@ -346,6 +346,20 @@ def test_crowds_are_counted_from_below() -> None:
         nearness = plain_neighbourhoods._on_globe(places, radius)
         members = plain_neighbourhoods.from_points(places, radius, "haversine").members
         assert plain_neighbourhoods._crowded(nearness) <= len(members)
+
+
+def test_another_number_of_records_is_refused_before_groups_are_made(home: Path, tmp_path: Path) -> None:
+    for name, changed in (("graph", {"n": 10_000_000}), ("lists", {"n": 39}), ("points", {"n": 7})):
+        document = json.loads((home / f"{name}.json").read_text())
+        (tmp_path / "order.json").write_text(json.dumps(document))
+        for file in ("edges.csv", "groups.json", "places.csv"):
+            (tmp_path / file).write_bytes((home / file).read_bytes())
+        forge(tmp_path / "order.json", problem__groups=document["problem"]["groups"] | changed)
+        if name == "points":  # their number is that of the rows
+            assert verify_order(tmp_path / "order.json").artifact.n == 49
+            continue
+        with pytest.raises(ArtifactError, match=f"must be of the order's 40 records. Found n = {changed['n']}"):
+            verify_order(tmp_path / "order.json")
 
 
 POINTS = {"points": "d.csv", "columns": ["x", "y"], "radius": 1}
