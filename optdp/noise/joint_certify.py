@@ -17,7 +17,7 @@ from flint import arb, arb_poly
 from optdp.errors import ArtifactError, CertificateError, ProblemError
 from optdp.math.exact import ball, log_upper, precision, upper_fraction
 from optdp.math.pmf import Pmf
-from optdp.noise.certify import row_ratio
+from optdp.noise.certify import row_ratios
 from optdp.noise.joint_error import aggregate_errors, error_laws
 from optdp.noise.laws import Shape, larger_quotient, restrict
 from optdp.noise.matrix import NoiseMatrix
@@ -293,9 +293,7 @@ def _ordinary(problem: MultiLTE, party: int, table: NoiseMatrix) -> Fraction | N
     """The ordinary epsilon of one table: adjacent inputs, times the largest contribution."""
     worst = Fraction(0)
     with precision():
-        rows = [dict(row) for row in table.rows]
-        for x, (one, other) in enumerate(pairwise(rows), start=table.inputs[0]):
-            ratio = row_ratio(table, (x, one), (x + 1, other))
+        for _, ratio in row_ratios(table, 1):
             if ratio is None:
                 return None
             worst = max(worst, log_upper(ratio))
