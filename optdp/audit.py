@@ -24,12 +24,12 @@ from optdp.auditing import hypotheses
 from optdp.auditing.experiment import Trial, trials
 from optdp.auditing.hypotheses import Counts, Misfit, Proved
 from optdp.auditing.plans import party_trial, plan_trials, summed
+from optdp.auditing.reports import Table
 from optdp.errors import ProblemError
 from optdp.math.draws import uniform_below
 from optdp.math.exact import check_whole, shown, to_fraction
 from optdp.math.source import Source
 from optdp.noise.columns import many
-from optdp.noise.matrix import NoiseMatrix
 
 FAMILY = 1e-6
 """The probability, at most, that anything at all is said against a sampler that keeps its artifact's promise."""
@@ -146,7 +146,7 @@ def audit(
     return examine(made, whole, samples, source, sha256, say, begin, columns=len(samplers))
 
 
-def _opened(path: str | Path) -> tuple[list[Trial], list[NoiseMatrix], str]:
+def _opened(path: str | Path) -> tuple[list[Trial], Sequence[Table], str]:
     """What is tested of a verified artifact or plan, or of one party's file; the tables; the digest."""
     from optdp.artifact.plan import is_party, open_party, read_plan, verify_plan
     from optdp.artifact.verify import verify
@@ -154,12 +154,11 @@ def _opened(path: str | Path) -> tuple[list[Trial], list[NoiseMatrix], str]:
     if os.path.isdir(path):
         plan = verify_plan(path)
         made = plan_trials(plan.problem, plan.tables, plan.claim)
-        tables = [table for table in plan.tables if isinstance(table, NoiseMatrix)]
-        return made, tables, read_plan(Path(path))[2]["sha256"]
+        return made, plan.tables, read_plan(Path(path))[2]["sha256"]
     if is_party(path):
         member = open_party(path)
         trial = party_trial(member.problem, member.party, member.table)
-        return [trial], [table for table in (member.table,) if isinstance(table, NoiseMatrix)], member.artifact.sha256
+        return [trial], [member.table], member.artifact.sha256
     found = verify(path)
     claim = found.artifact.claim
     stated = claim["ordinary_epsilon"]
@@ -168,7 +167,7 @@ def _opened(path: str | Path) -> tuple[list[Trial], list[NoiseMatrix], str]:
     return made, [found.matrix], found.artifact.sha256
 
 
-def _own(table: NoiseMatrix, source: Source) -> Sampler:
+def _own(table: Table, source: Source) -> Sampler:
     return lambda inputs: many(table.drawing, inputs, source)
 
 

@@ -15,20 +15,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import arb
 from numpy.typing import NDArray
 
 import optdp.audit as module
-from optdp import MultiLTE, Population, SingleLTE, solve, verify
+from optdp import MultiLTE, Population, SingleLTE, solve, verify, verify_plan
 from optdp.artifact.format import write
 from optdp.audit import NO_CLAIM, NOT_REFUTED, OTHER_LAW, REFUTED, Sampler, audit, examine
 from optdp.auditing import hypotheses, intervals
 from optdp.auditing.experiment import row_law, trials
 from optdp.auditing.external import Command
+from optdp.auditing.reports import reports_of
 from optdp.errors import ProblemError
+from optdp.math.exact import precision
 from optdp.math.pmf import ExactPmf
 from optdp.math.source import Source
 from optdp.noise.columns import many
 from optdp.noise.matrix import NoiseMatrix
+from optdp.noise.shared_noise import NOTHING, SharedNoise
 from tests.planted import EVENTS, plant
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -321,11 +325,50 @@ def test_a_party_that_reports_the_truth_is_found_out(plan: Path) -> None:
     assert alone.verdict == OTHER_LAW
 
 
-def test_shares_of_noise_are_refused(tmp_path: Path) -> None:
-    solve(MultiLTE([Population.binomial(4, "0.5")] * 2, "0.5", method="geometric")).save(tmp_path / "plan")
-    for path in (tmp_path / "plan", tmp_path / "plan" / "party-0.json"):
-        with pytest.raises(ProblemError, match="Found shares of noise"):
-            audit(path, samples=200)
+@pytest.fixture(scope="module", params=["divisible", "geometric"])
+def shares(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plan whose parties add shares of noise, one of them with a negative coefficient."""
+    folder = tmp_path_factory.mktemp("shares") / "plan"
+    parties = [Population.binomial(5, "0.2"), Population.iid(2, ["0.2", "0.5", "0.3"])]
+    solve(MultiLTE(parties, "0.8", method=request.param, f=[1, -2])).save(folder)
+    return folder
+
+
+def test_the_laws_of_shares_are_those_of_their_probabilities(shares: Path) -> None:
+    plan = verify_plan(shares)
+    for table, population in zip(plan.tables, plan.problem.parties, strict=True):
+        reports = reports_of(table)
+        for law in (population.total, *population.people[0].conditionals):
+            with precision():
+                chances = law.balls(0, population.last)
+                found = reports.law(law)
+                for s in range(max(-25, reports.low), min(25, reports.low + reports.width - 1) + 1):
+                    truth = sum((chance * table.probability(x, s) for x, chance in enumerate(chances)), arb(0))
+                    assert found[s - reports.low] == pytest.approx(float(truth), rel=1e-9, abs=1e-17)
+            assert len(found) == reports.width
+            assert found.sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_shares_of_noise_are_audited(shares: Path) -> None:
+    found = audit(shares, samples=50_000, seed=1)
+    assert (found.verdict, found.misfit) == (NOT_REFUTED, None)
+    assert 0.2 < found.epsilon_proved <= 0.8
+    party = audit(shares / "party-1.json", samples=50_000, seed=1)
+    assert (party.verdict, party.proved) == (NO_CLAIM, ())
+
+
+def test_shares_with_too_little_noise_are_found_out(shares: Path) -> None:
+    """The sum with a third less noise is refuted; a single party's report is told from its law."""
+    tables = [table for table in verify_plan(shares).tables if isinstance(table, SharedNoise)]
+    weak = [replace(table, q=table.q**2, inputs=NOTHING, outputs=NOTHING, rows=()) for table in tables]
+    samplers: list[Sampler] = [lambda inputs, t=table: many(t.drawing, inputs, Source(3)) for table in weak]
+    assert audit(shares, samples=100_000, sampler=samplers, seed=1).verdict == REFUTED
+    assert audit(shares / "party-0.json", samples=50_000, sampler=samplers[0], seed=1).verdict == OTHER_LAW
+
+
+def test_noise_that_is_too_wide_to_be_told_apart_is_refused() -> None:
+    with pytest.raises(ProblemError, match="too wide"):
+        reports_of(SharedNoise(3, 1 - Fraction(1, 10**5), Fraction(1, 2)))
 
 
 # ---------------------------------------------------------------------- other programs

@@ -1,4 +1,4 @@
-"""What is drawn to audit a plan of finite tables: all parties that the observer has not on its side, and their sum.
+"""What is drawn to audit a plan: all parties that the observer has not on its side, and their sum.
 
 An arm is a secret of one party's person. That party's input is drawn from the law of its sum given the secret, the
 others' from theirs; every party draws its report, and the sum of the reports is the output. One party's file by itself
@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 from optdp.auditing.events import Space
 from optdp.auditing.experiment import MARGIN, MOST_CELLS, Arm, Comparison, Inputs, Trial, inputs_of
+from optdp.auditing.reports import Reports, Table, reports_of
 from optdp.errors import ProblemError
 from optdp.math.exact import precision, to_fraction
-from optdp.math.pmf import Pmf
 from optdp.math.source import Source
-from optdp.noise.laws import Shape, restrict
-from optdp.noise.matrix import NoiseMatrix
 from optdp.noise.multi import MultiLTE
 from optdp.noise.population import Population
 
+LONG = 2000
+"""Laws of so many outputs are added by Fourier transforms."""
 ABSENT = -1
 """The input of a party that takes no part in a draw: it is on the observer's side."""
 
@@ -44,30 +44,30 @@ class _Party:
     report: Floats
 
 
-def plan_trials(problem: MultiLTE, tables: Sequence[Any], claim: Mapping[str, Any]) -> list[Trial]:
+def plan_trials(problem: MultiLTE, tables: Sequence[Table], claim: Mapping[str, Any]) -> list[Trial]:
     """Every party's people in every world, against whoever sees the sum of `honest` parties."""
-    finite = [_finite(table) for table in tables]
+    reports = [reports_of(table) for table in tables]
     found: list[Trial] = []
     for number, world in enumerate(problem.worlds):
         with precision():
             parties = [
-                _Party(one, inputs_of(one.total), table.outputs[0], _report(one.total, table))
-                for one, table in zip(world, finite, strict=True)
+                _Party(one, inputs_of(one.total), own.low, own.law(one.total))
+                for one, own in zip(world, reports, strict=True)
             ]
-        for party, chosen in _sets(problem, finite, world):
+        for party, chosen in _sets(problem, tables, world):
             stated = to_fraction(claim["parties"][party]["epsilon"], "epsilon")
             words = f"world {number}, " if problem.also else ""
-            found += _people(problem, finite, parties, party, chosen, stated, f"{words}party {party}")
+            found += _people(problem, reports, parties, party, chosen, stated, f"{words}party {party}")
     return found
 
 
-def party_trial(problem: MultiLTE, party: int, table: Any) -> Trial:
+def party_trial(problem: MultiLTE, party: int, table: Table) -> Trial:
     """One party's reports, against its table."""
-    matrix, population = _finite(table), problem.parties[party]
+    own, population = reports_of(table), problem.parties[party]
     with precision():
-        report = _report(population.total, matrix)
-    arm = Arm(f"the report of party {party}", inputs_of(population.total), np.pad(report, MARGIN + 1))
-    return Trial(Space(matrix.outputs[0] - MARGIN, matrix.outputs[1] + MARGIN), (arm,), ())
+        report = own.law(population.total)
+    arm = Arm(f"the report of party {party}", inputs_of(population.total), _binned(report))
+    return Trial(Space(own.low - MARGIN, own.low + own.width - 1 + MARGIN), (arm,), ())
 
 
 def summed(samplers: Sequence[Callable[[Integers], Integers]]) -> Callable[[Integers], Integers]:
@@ -86,44 +86,32 @@ def summed(samplers: Sequence[Callable[[Integers], Integers]]) -> Callable[[Inte
     return draw
 
 
-def _finite(table: Any) -> NoiseMatrix:
-    if not isinstance(table, NoiseMatrix) or table.q is not None:
-        raise ProblemError(
-            'A plan can be audited if its tables are finite (method = "joint"). Found shares of noise. '
-            "Verify the plan instead; its sampler cannot be audited."
-        )
-    return table
-
-
-def _report(law: Pmf, table: NoiseMatrix) -> Floats:
-    """The law of one party's report, if its input has the law `law`."""
-    report = np.zeros(table.outputs[1] - table.outputs[0] + 1)
-    for weight, row in zip(restrict(law, Shape.of(table))[0], table.rows, strict=True):
-        chance = float(weight)
-        for s, share in row:
-            report[s - table.outputs[0]] += chance * (share / table.denominator)
-    return report
+def _binned(law: Floats) -> Floats:
+    """The law with its margins; the bins beyond have what it lacks to 1, and may not be thought impossible."""
+    bins = np.pad(law, MARGIN + 1)
+    bins[[0, -1]] = max(1.0 - float(law.sum()), 0.0)
+    return bins
 
 
 def _sets(
-    problem: MultiLTE, tables: Sequence[NoiseMatrix], world: Sequence[Population]
+    problem: MultiLTE, tables: Sequence[Table], world: Sequence[Population]
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
     """For each party that differs from those before it, a set of honest parties that it is in."""
     seen = set()
     for i, (population, table) in enumerate(zip(world, tables, strict=True)):
-        key = (str(population.spec), table.inputs, table.rows, table.denominator, abs(problem.f[i]))
+        key = (str(population.spec), table, abs(problem.f[i]))
         if key not in seen:
             seen.add(key)
             yield i, tuple(sorted((i + step) % len(tables) for step in range(problem.honest)))
 
 
 def _people(
-    problem: MultiLTE, tables: Sequence[NoiseMatrix], parties: Sequence[_Party], party: int, chosen: Sequence[int],
+    problem: MultiLTE, reports: Sequence[Reports], parties: Sequence[_Party], party: int, chosen: Sequence[int],
     epsilon: Fraction, words: str,
 ) -> Iterator[Trial]:  # fmt: skip
     """A trial for each kind of person of `party`."""
     others = [i for i in chosen if i != party]
-    around = reduce(np.convolve, (parties[i].report for i in others), np.ones(1))
+    around = reduce(_added, (parties[i].report for i in others), np.ones(1))
     low = sum(parties[i].low for i in chosen)
     factor = Fraction(problem.sensitivity, abs(problem.f[party]))
     for kind, person in enumerate(parties[party].population.people):
@@ -132,13 +120,21 @@ def _people(
         arms = []
         for w, law in enumerate(person.conditionals):
             with precision():
-                own = _report(law, tables[party])
-            inputs = _together(len(tables), parties, others, party, inputs_of(law))
+                own = reports[party].law(law)
+            inputs = _together(len(reports), parties, others, party, inputs_of(law))
             name = f"{words}, {f'person of kind {kind}' if kind else 'a person'} contributes {w}"
-            arms.append(Arm(name, inputs, np.pad(np.convolve(own, around), MARGIN + 1)))
+            arms.append(Arm(name, inputs, _binned(_added(own, around))))
         space = Space(low - MARGIN, low + len(arms[0].law) - 3 - MARGIN)
         steps = tuple(Comparison(w, w + 1, epsilon, factor, "epsilon under the priors") for w in range(person.largest))
         yield Trial(space, tuple(arms), steps)
+
+
+def _added(one: Floats, other: Floats) -> Floats:
+    """The law of a sum; long ones by Fourier transforms, whose errors of 1e-16 change no test."""
+    if min(len(one), len(other)) < LONG:
+        return np.convolve(one, other)
+    size = len(one) + len(other) - 1
+    return np.maximum(np.fft.irfft(np.fft.rfft(one, size) * np.fft.rfft(other, size), size), 0.0)
 
 
 def _together(width: int, parties: Sequence[_Party], others: Sequence[int], party: int, own: Inputs) -> Inputs:
