@@ -56,8 +56,8 @@ def verify(
     if os.path.isdir(artifact):
         _explained(artifact, reason, as_json, _verify_plan, _explain_plan, further)
     elif is_order(artifact):
-        if second or reason:
-            raise ProblemError("--recheck and --explain are for noise matrices and plans. Found an order.")
+        if reason:
+            raise ProblemError("--explain is for noise matrices and plans. Found an order.")
         show_verified_order(artifact, as_json, further)
     else:
         _explained(artifact, reason, as_json, _verify_single, _explain_single, further)

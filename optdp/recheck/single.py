@@ -20,13 +20,11 @@ from .entity import Entity
 from .fields import check_epsilons, exact_number, list_of, one_of, table_with
 from .geometric import mean_absolute
 from .priors import read_prior
-from .reading import read_document
 from .table import read_table
 from .verdict import Failed, Findings, Refused, must, printable, spend
 
 
-def recheck_single(path: str | os.PathLike[str]) -> Findings:
-    document = read_document(path)
+def recheck_single(path: str | os.PathLike[str], document: Mapping[str, Any]) -> Findings:
     try:
         return _check_single(document)
     except (Refused, Failed) as error:

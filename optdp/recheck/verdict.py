@@ -31,7 +31,8 @@ class Findings:
     """The digest of what was read."""
 
 
-MOST_BYTES = 64 * 1024 * 1024
+MOST_BYTES, LONG_BYTES = 64 * 1024 * 1024, 256 * 1024 * 1024
+"""The longest file, and the longest one of an order or of its groups."""
 MOST_WORK = 10_000_000_000
 """How many steps on digits of 30 bits one check may take: about half a minute."""
 MOST_MEMORY = 4_000_000_000
