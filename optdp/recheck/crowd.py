@@ -35,7 +35,9 @@ def kept(entity: Entity) -> range | None:
 
 def crowd_quotient(entity: Entity, prior: Prior, every: bool) -> Fraction | None:
     """The largest quotient of two adjacent secrets: a step apart, or `every` two."""
-    q, worst = entity.table.q, Fraction(1)
+    table, q, worst = entity.table, entity.table.q, Fraction(1)
+    if q is None and all(row == table.rows[0] for row in table.rows):
+        return worst  # what is released does not depend on the input
     sums = Released(entity)
     for laws in prior.wide_people(kept(entity)):
         if q is not None:
