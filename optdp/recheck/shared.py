@@ -4,7 +4,7 @@ The quotient of a party's people is at most its `Q` times its own spread and the
 (the proof stands in `sharer`). Larger sets add independent terms, which raises no quotient.
 
 The error of an aggregate is summed over laws cut at `|N_i| <= R`, plus `sum of E[|N_i|; |N_i| > R] + Pr[|N_i| > R] sum
-of the other E|N_j|`, which bounds what was cut.
+of the other E|N_j|`, which bounds what was cut. These laws are enclosed to `2^-GUARD` of 1, not of each value.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .laws import POINT, Law, convolved, multiplied, shortened
 from .plans import Figures, Plan, demand_privacy
 from .sgdl import Shares, share_mean
 from .sharer import Sharer, read_sharer
-from .verdict import spend
+from .verdict import GUARD, spend
 
 
 def shared_figures(plan: Plan) -> Figures:
@@ -86,24 +86,26 @@ class Errors:
         reach = max(map(abs, moved))
         far = max(sharer.farthest, 130 * 64 // bits_lost(q)) + 1
         cut = reach + far
-        noise, m = Shares(sharer.beta, q, cut + reach), sharer.table.denominator
-        shift = [moved.get(k, 0) * m for k in range(-reach, reach + 1)]
+        noise, m = Shares(sharer.beta, q, cut + reach, relative=False), sharer.table.denominator
+        unit = prior.unit * sharer.contracted_unit
+        shift = [moved.get(k, 0) << GUARD for k in range(-reach, reach + 1)]
+        spend(2 * len(shift), unit.bit_length() + GUARD)
+        shifts = [weight // unit for weight in shift], [-(-weight // unit) for weight in shift]
         sides = []
-        for values in (noise.below, noise.above):
-            around = multiplied(shift, [values[abs(e)] for e in range(-cut - reach, cut + reach + 1)])
+        for weights, values in zip(shifts, (noise.below, noise.above), strict=True):
+            around = multiplied(weights, [values[abs(e)] for e in range(-cut - reach, cut + reach + 1)])
             sides.append(around[2 * reach : 2 * reach + 2 * cut + 1])
-        low, high = sides
-        chances = dict(prior.items())
-        scale = noise.bits - sharer.noise.bits if sharer.has_table else 0
+        low, high = sides  # over 2^bits
+        bits, chances = GUARD + noise.bits, dict(prior.items())
+        unit *= m << (sharer.noise.bits if sharer.has_table else 0)
         for x, line, mass in zip(sharer.served, sharer.base, sharer.masses, strict=True):
-            chance, row = chances.get(x, 0) << scale, dict(sharer.table.rows[x - sharer.served.start])
-            spend(4 * len(line) if chance else 0, chance.bit_length() + sharer.noise.bits)
+            chance, row = chances.get(x, 0), dict(sharer.table.rows[x - sharer.served.start])
+            spend(4 * len(line) if chance else 0, unit.bit_length() + 8 * bits)
             for s, base in zip(sharer.outputs, line, strict=True) if chance else ():
-                weight = row.get(s, 0)
-                low[s - f * x + cut] += chance * (mass[0] * weight - m * base[1])
-                high[s - f * x + cut] += chance * (mass[1] * weight - m * base[0])
-        unit = prior.unit * sharer.contracted_unit * m << noise.bits
-        law = shortened(Law(-cut, [max(value, 0) for value in low], high, unit), relative=False)
+                weight = row.get(s, 0)  # a table moves what noise would have given to where its row says
+                low[s - f * x + cut] += (chance * (mass[0] * weight - m * base[1]) << bits) // unit
+                high[s - f * x + cut] -= (chance * (m * base[0] - mass[1] * weight) << bits) // unit
+        law = shortened(Law(-cut, [max(value, 0) for value in low], high, 1 << bits), relative=False)
         # |N| > cut only if the noise exceeds `far`, and Pr[x+1] <= q Pr[x] there.
         edge, a = 2 * Fraction(noise.above[far], 1 << noise.bits), far + reach
         rare, beyond = edge * q / (1 - q), edge * (a * q / (1 - q) + q / (1 - q) ** 2)
