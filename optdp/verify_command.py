@@ -86,7 +86,8 @@ def _rechecked(path: Path, digest: str) -> dict[str, Any]:
     if found.sha256 != digest:
         raise ArtifactError("A file must hold still while it is checked. Found another one. Verify it again.")
     rest = f" (not looked at: {', '.join(found.unchecked)})" if found.unchecked else ""
-    return {"second_opinion": f"agrees, by integers alone{rest}"}
+    how = "the groups made again" if found.kind == "order" else "by integers alone"
+    return {"second_opinion": f"agrees, {how}{rest}"}
 
 
 Further = Callable[[str], dict[str, Any]]

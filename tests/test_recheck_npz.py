@@ -1,4 +1,4 @@
-"""The second checker on `.npz`: files of another writer, floats bit by bit, hostile archives, both checkers side by side."""
+"""The second checker on `.npz`: files of another writer, floats bit by bit, hostile archives, both side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second opinion on an artifact, on the folder of a plan or on an order: Python's integers, and nothing else of optdp.
+"""A second opinion on an artifact, a plan's folder or an order: Python's integers, and nothing else of optdp.
 
     python -m optdp.recheck a.json        python -m optdp.recheck plan/        python -m optdp.recheck order.json
 
@@ -35,7 +35,7 @@ __all__ = ["Failed", "Findings", "Refused", "recheck"]
 
 
 def recheck(path: str | os.PathLike[str]) -> Findings:
-    """Recompute the claim of an artifact, of a plan's folder or of an order; raise Refused or Failed unless all of it holds."""
+    """Recompute the claim of an artifact, a plan's folder or an order; raise Refused or Failed unless it all holds."""
     token = work.set([0])
     try:
         if os.path.isdir(path):

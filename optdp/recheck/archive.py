@@ -113,7 +113,9 @@ def _members(data: bytes) -> dict[str, bytes]:
             must(total <= min(len(data), MOST_BYTES), "Members must fit into the file", total)
             return {name: archive.read(member) for name, member in zip(known, listed, strict=True)}
     except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, EOFError, struct.error) as error:
-        raise Refused(f"A .npz must be a whole zip archive. Found {type(error).__name__}: {str(error)[:80]!r}.") from None
+        raise Refused(
+            f"A .npz must be a whole zip archive. Found {type(error).__name__}: {str(error)[:80]!r}."
+        ) from None
 
 
 def _array(name: str, content: bytes) -> tuple[tuple[int, ...], bytes]:

@@ -1,13 +1,14 @@
 """One entity with very many people: the same quotients as in `entity`, of laws that are enclosed and not written out.
 
-The probability of an output of the table is a sum over inputs. Inputs that have a row (or get the nearest one) are taken
-one by one. Those that get noise alone lie left of the table, `x < first`, or right of it, and `first <= s <= final`:
+The probability of an output of the table is a sum over inputs. Inputs that have a row (or get the nearest one) are
+taken one by one. Those that get noise alone lie left of the table, `x < first`, or right of it, and `first <= s <=
+final`:
 
     sum over x < first of Pr[x] G(s-x) = G(0) q^(s-first) sum over x < first of Pr[x] q^(first-x),
 
-and the same on the right. The two sums on the right-hand side are formed input by input, from the far end:
-`a <- (a + Pr[x]) q`. What was cut off from a law stands at the end that is nearer to the table than it was, with 0 as
-its lower end, which keeps this an enclosure.
+and the same on the right. The two sums on the right-hand side are formed input by input, from the far end: `a <- (a +
+Pr[x]) q`. What was cut off from a law stands at the end that is nearer to the table than it was, with 0 as its lower
+end, which keeps this an enclosure.
 
 An input `x` beyond the outputs has `c(x) = q^d (1 - q^(high-low+1)) / (1+q)`, `d` its distance to the nearest output;
 one among them has a `c(x)` of at least `G(0)`, for which the bits that `entity` gives to noise near the table suffice.
@@ -95,7 +96,8 @@ class Released:
 
     def of(self, law: Wide) -> list[Number]:
         """For each of the outputs, times the unit of the law."""
-        table, rows = self.entity.table, [[] for _ in self.entity.table.rows]  # type: list[list[Number]]
+        table = self.entity.table
+        rows: list[list[Number]] = [[] for _ in table.rows]
         spend(4 * table.entries + 20 * len(law.numbers), 1000)
         q = table.q or Fraction(0)
         left = ZERO
@@ -121,8 +123,6 @@ class Released:
                     low, high, e = self.powers[distance]
                     low, high, e = trimmed(low * side[0], high * side[1], e + side[2])
                     unit = table.denominator
-                    terms.append(
-                        trimmed(low * self.centre[0] * unit, high * self.centre[1] * unit, e + self.centre[2])
-                    )
+                    terms.append(trimmed(low * self.centre[0] * unit, high * self.centre[1] * unit, e + self.centre[2]))
             found.append(added(terms) if terms else ZERO)
         return found

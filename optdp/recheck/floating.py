@@ -1,6 +1,6 @@
 """Numbers that span thousands of binary orders: two integers and an exponent, with the truth between them.
 
-`(low, high, e)` says `low 2^e <= truth <= high 2^e`. Every truth is at least 0, sums and products only grow, and each
+`(low, high, e)` says `low 2^e <= truth <= high 2^e`. Every truth is at least 0, so that sums and products keep their ends, and each
 step rounds `low` down and `high` up. Integers are cut to `WIDTH` bits and more, so that a step widens an enclosure by
 less than `2^(2-WIDTH)` of its value. Steps are counted in millions: what is left is right to more than GUARD bits.
 
@@ -8,10 +8,10 @@ less than `2^(2-WIDTH)` of its value. Steps are counted in millions: what is lef
 
     b(k+1) / b(k) = (n-k) f1 / ((k+1) f0).
 
-That falls with `k`. So `b` rises to its mode and falls after it, and what lies beyond some `B` after the mode is at most
-`b(B) r / (1-r)`, with `r < 1` this quotient at `B`; the same from the mode downwards, with the inverse quotients. We
-begin with 1 at the mode. All that is cut off on a side stands as one number `(0, bound, e)` next to the last that is
-kept: nearer to the mode than it is, and perhaps not there.
+That falls with `k`. So `b` rises to its mode and falls after it, and what lies beyond some `B` after the mode is at
+most `b(B) r / (1-r)`, with `r < 1` this quotient at `B`; the same from the mode downwards, with the inverse quotients.
+We begin with 1 at the mode. All that is cut off on a side stands as one number `(0, bound, e)` next to the last that is
+kept: nearer to the mode than it was, and with 0 as its lower end.
 """
 
 from __future__ import annotations
@@ -106,10 +106,10 @@ def binomial(n: int, f0: int, f1: int, kept: range | None) -> Wide:
             spend(4, size)
             top, bottom = ((n - k) * f1, (k + 1) * f0) if up else (k * f0, (n - k + 1) * f1)
             here = numbers[-1]
-            if kept is not None and not (k < kept[-1] if up else k > kept[0]) and here[1].bit_length() + here[2] < -CUT:
-                if top < bottom:
-                    numbers.append(times((0, here[1], here[2]), top, bottom - top))
-                    break
+            needed = kept is None or (k < kept[-1] if up else k > kept[0])
+            if not needed and here[1].bit_length() + here[2] < -CUT and top < bottom:
+                numbers.append(times((0, here[1], here[2]), top, bottom - top))
+                break
             numbers.append(times(here, top, bottom))
             k += 1 if up else -1
         sides.append(numbers)

@@ -1,9 +1,9 @@
 """Who is shuffled with whom: the groups of an order, made again from the file that the order names.
 
 Records are numbered from 0, in the order of the rows. A group is a sorted list of records, each once. By points and by
-a graph there is a group for each record: everybody within the radius, or within so many edges (which join both ways). By
-a column there is a group for each different number, the smallest first: everybody whose number is near it; or one for
-each different text, in the order of its characters. A file of lists says the groups themselves.
+a graph there is a group for each record: everybody within the radius, or within so many edges (which join both ways).
+By a column there is a group for each different number, the smallest first: everybody whose number is near it; or one
+for each different text, in the order of its characters. A file of lists says the groups themselves.
 
 The digest is SHA-256 of the number of records, of where each group starts, and of the members of all groups one after
 the other, as little-endian numbers of 64 bits.

@@ -16,7 +16,6 @@ from fractions import Fraction
 
 from .verdict import GUARD, MOST_BITS, must, spend
 
-
 _PRINTED = 4000
 """Python prints and reads integers of so many digits, whatever its settings."""
 _INEXACT = [decimal.Inexact, decimal.Rounded, decimal.InvalidOperation, decimal.Overflow, decimal.Subnormal]

@@ -1,7 +1,7 @@
 """Who is near whom: numbers that differ by little, points in space, places on the globe.
 
-These follow the definition in floating point, for there the groups are defined: whoever is within the radius but for the
-last bits of a float belongs to the group. With `S = 2^-50`,
+These follow the definition in floating point, for there the groups are defined: whoever is within the radius but for
+the last bits of a float belongs to the group. With `S = 2^-50`,
 
     numbers     |a - b| <= within + S (within + largest |number|), and equal numbers if within = 0;
     space       |a - b| <= radius + S (radius + |(largest |coordinate| of each axis)|), and radius if radius = 0;
@@ -10,9 +10,10 @@ last bits of a float belongs to the group. With `S = 2^-50`,
 No claim rests on a float, because the digest of the groups is compared afterwards: should two computers round a pair
 that is on the very edge differently, the file is refused, and not accepted for other groups.
 
-**The grid.** Points are put into boxes of a side that is larger than the radius by `2^-20` of it and at least `2^-20` of
-the extent. Box numbers are then at most `2^20`, rounding moves `(x - least) / side` by less than `2^-30`, and two points
-within the radius are in the same box or in neighbouring ones. At most three axes have boxes.
+**The grid.** Points are put into boxes of a side that is larger than the radius by `2^-20` of it, at least `2^-20` of
+the extent, and not so small that the square of a distance between boxes that do not touch is lost. Box numbers are then
+at most `2^20`, rounding moves `(x - least) / side` by less than `2^-30`, and two points within the radius are in the
+same box or in neighbouring ones. At most three axes have boxes.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ EARTH = 6371.0088
 SLACK = 2.0**-50
 LARGEST = 1e150
 """The largest coordinate and radius: up to it a square is a float."""
+LEAST = 1e-150
+"""Down to it as well."""
 
 
 def near_numbers(values: Sequence[float], within: float) -> list[list[int]]:
@@ -97,11 +100,11 @@ def _candidates(where: Sequence[Point], reach: float) -> Iterator[tuple[int, lis
     """For each point the points in its box and in those around it."""
     axes = list(zip(*where, strict=True))[:3]
     least = [min(axis) for axis in axes]
-    side = max(reach, max(max(axis) - low for axis, low in zip(axes, least, strict=True))) * 2.0**-20
-    side = max(side, reach * (1.0 + 2.0**-20))
+    extent = max(max(axis) - low for axis, low in zip(axes, least, strict=True))
+    side = max(extent * 2.0**-20, reach * (1.0 + 2.0**-20), LEAST)
     boxes: dict[tuple[int, ...], list[int]] = {}
     for i, point in enumerate(where):
-        box = tuple(int((x - low) / side) if side else 0 for x, low in zip(point, least, strict=False))
+        box = tuple(int((x - low) / side) for x, low in zip(point, least, strict=False))
         boxes.setdefault(box, []).append(i)
     steps = list(product((-1, 0, 1), repeat=len(axes)))
     for box, inside in boxes.items():

@@ -5,10 +5,10 @@ A word `W` is drawn with a probability proportional to `q^d(W)`, and record `ord
 exchanged. If that moves `d` by at most `Delta`, no release is more than `q^-Delta` times as likely: `alpha = Delta
 log(1/q)`. Numbers are positions in the order; a group has `m` of them, `g_1 < .. < g_m`.
 
-**Kendall**, `d` counts inversions. Two members are one inversion or none: at most `m(m-1)/2` in all. Let `r` be a number
-of nobody in the group, with `b` members' numbers below it and `a` above, and let `L` of them stand left of it in the
-word; exchanging members does not change `L`. If `k` of those to the left are above, `r` is in `k + (b - (L-k)) = 2k + b
-- L` inversions with members, and `k` lies within `max(0, L-b)..min(L, a)`, so that it moves by `min(a, b)` at most:
+**Kendall**, `d` counts inversions. Two members are one inversion or none: at most `m(m-1)/2` in all. Let `r` be a
+number of nobody in the group, with `b` members' numbers below it and `a` above, and let `L` of them stand left of it in
+the word; exchanging members does not change `L`. If `k` of those to the left are above, `r` is in `k + (b - (L-k)) = 2k
++ b - L` inversions with members, and `k` lies within `max(0, L-b)..min(L, a)`, so that it moves by `min(a, b)` at most:
 
     Delta = m(m-1)/2 + 2 sum over r of min(a, b).
 
@@ -18,8 +18,8 @@ It is reached between the word in which every number is in its place, `L = b`, a
 
     Delta = m(m-1)/2 + 2 ((sum of the h largest) - (sum of the h smallest) - h (m-h)).
 
-**Hamming**, `d` counts the places with `W[k] != k`. Only those of members change, and all of them do between a word that
-leaves them in place and one that leaves none: `Delta = m`, or 0 for `m < 2`.
+**Hamming**, `d` counts the places with `W[k] != k`. Only those of members change, and all of them do between a word
+that leaves them in place and one that leaves none: `Delta = m`, or 0 for `m < 2`.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _stated_claim(document: Mapping[str, Any]) -> tuple[dict[str, Any], Fraction
     """The claim in its form, and `q`; it must be that of the problem, and no bound may exceed what it is a bound of."""
     claim = table_with(document["claim"], "claim", "alpha theta q sensitivity width lower_bound meaning")
     for name in ("sensitivity", "width", "lower_bound"):
-        whole_number(claim[name], name, 0, 10**1300)
+        must(type(claim[name]) is int and claim[name] >= 0, f"{name} must be a whole number", claim[name])
     must(claim["lower_bound"] <= claim["sensitivity"], "lower_bound must be at most the sensitivity", claim)
     for name in ("alpha", "theta"):
         right = isinstance(claim[name], str) and _NUMBER.fullmatch(claim[name]) is not None
@@ -134,6 +134,7 @@ def _check_theta(text: str | None, q: Fraction) -> None:
         if (text is None) != (not q):
             raise Failed(f"the claim theta = {text and text[:40]} does not hold. Found q = {as_decimal(q)}.")
         return
+    must("/" not in text, "theta must be a decimal", text)
     theta = exact_number(text, "theta")
     least, most = theta * (1 - CLOSE) - _LEAST_FLOAT, theta / (1 - CLOSE) + _LEAST_FLOAT
     if not within(1 / q, most) or (least > 0 and within(1 / q, least)):

@@ -14,7 +14,6 @@ from .floating import Wide, binomial, widened
 from .laws import Law, common_unit, convolved, divided, exact_law, integer_law, multiplied, powered
 from .verdict import MOST_MEMORY, must, spend
 
-
 WIDE = 60_000_000
 """From so many bits of a law on, its values are enclosed and not written out."""
 

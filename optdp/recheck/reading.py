@@ -1,4 +1,4 @@
-"""Files: strict JSON or an archive of arrays, the digest, and what the head of an artifact and that of a plan have in common."""
+"""Files: strict JSON or an archive of arrays, the digest, and what the heads of all files have in common."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 
 from .archive import check_floats, read_archive
 from .verdict import LONG_BYTES, MOST_BYTES, Refused, must, printable, spend
-
 
 _ZEROS = bytes.maketrans(b"0123456789", b"0" * 10)
 

@@ -18,7 +18,7 @@ from .verdict import GUARD, MOST_BITS, must, spend
 
 
 class Shares:
-    """`Pr[x]` of SGDL_beta(q) for `x = 0..reach` in enclosures over `2^bits`, narrow relative to their size, or to 1."""
+    """`Pr[x]` of SGDL_beta(q) for `x = 0..reach` in enclosures over `2^bits`, narrow relative to its size, or to 1."""
 
     def __init__(self, beta: Fraction, q: Fraction, reach: int, relative: bool = True) -> None:
         n, d, p, r = beta.numerator, beta.denominator, q.numerator, q.denominator
