@@ -1,8 +1,9 @@
 """Numbers that span thousands of binary orders: two integers and an exponent, with the truth between them.
 
-`(low, high, e)` says `low 2^e <= truth <= high 2^e`. Every truth is at least 0, so that sums and products keep their ends, and each
-step rounds `low` down and `high` up. Integers are cut to `WIDTH` bits and more, so that a step widens an enclosure by
-less than `2^(2-WIDTH)` of its value. Steps are counted in millions: what is left is right to more than GUARD bits.
+`(low, high, e)` says `low 2^e <= truth <= high 2^e`. Every truth is at least 0, so that sums and products keep their
+ends, and each step rounds `low` down and `high` up. Integers are cut to `WIDTH` bits and more: a step widens an
+enclosure by less than `2^(2-WIDTH)` of its value. Steps are counted in millions, and what is left is right to more than
+GUARD bits.
 
 **A binomial law** has `b(k) = C(n,k) f1^k f0^(n-k)`, up to a factor that does not matter:
 

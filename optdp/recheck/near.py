@@ -61,7 +61,7 @@ def near_points(points: Sequence[Point], radius: float, globe: bool) -> list[lis
         slack = SLACK * (radius + math.hypot(*(max(map(abs, axis)) for axis in zip(*places, strict=True))))
         where, limit = places, radius + slack if radius else 0.0
         reach = limit * (1.0 + 1e-7)
-    near = _on_globe(limit) if globe else _in_space(limit)
+    near = _on_globe(limit) if globe else _in_space(limit, len(places[0]))
     groups: dict[Point, list[int]] = {}
     for i, around in _candidates(where, reach):
         here = where[i]
@@ -79,11 +79,15 @@ def _unit_vector(latitude: float, longitude: float) -> Point:
     return across * math.cos(along), across * math.sin(along), math.sin(up)
 
 
-def _in_space(limit: float) -> Callable[[Point, Point], bool]:
+def _in_space(limit: float, axes: int) -> Callable[[Point, Point], bool]:
     def near(a: Point, b: Point) -> bool:
         return math.sqrt(sum([(x - y) * (x - y) for x, y in zip(a, b, strict=True)])) <= limit
 
-    return near
+    def near_in_the_plane(a: Point, b: Point) -> bool:
+        x, y = a[0] - b[0], a[1] - b[1]
+        return math.sqrt(x * x + y * y) <= limit
+
+    return near_in_the_plane if axes == 2 else near
 
 
 def _on_globe(limit: float) -> Callable[[Point, Point], bool]:

@@ -64,3 +64,8 @@ def share_mean(beta: Fraction, q: Fraction) -> Fraction:
     zero, one = law.above[0], law.below[1] if beta < 1 else law.above[1]
     centre = (beta * zero - (1 - beta) * one) / (1 << law.bits)
     return centre * 2 * q / ((1 - q) * (1 - q))
+
+
+def spread_of(beta: Fraction, q: Fraction) -> Fraction:
+    """The variance: that of two negative binomials, `beta q / (1-q)^2` each."""
+    return 2 * beta * q / (1 - q) ** 2
