@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 
 from optdp import MultiLTE, Population, SingleLTE, solve
+from optdp.noise.divisible_certify import certify_shared
+from optdp.noise.shared_noise import SharedNoise
+from optdp.plan import PlanSolution
 from optdp.recheck import floating, recheck
 from optdp.recheck.floating import Number, binomial
 from optdp.recheck.laws import multiplied
@@ -101,6 +104,20 @@ def test_large_problems(problem: SingleLTE, tmp_path: Path) -> None:
 def test_shares_of_noise_for_very_many_people(tmp_path: Path) -> None:
     solve(MultiLTE([Population.binomial(10**6, "0.1")] * 3, "0.5", method="geometric", honest=2)).save(tmp_path / "p")
     assert both_agree(tmp_path / "p") == 0
+
+
+def test_a_squared_error_that_is_a_whole_number_may_be_claimed(tmp_path: Path) -> None:
+    """Two offices of two people, q = 1/2, every input moved to 1: noise 2 q/(1-q)^2 = 4, and twice the variance 1/2."""
+    problem = MultiLTE([Population.binomial(2, "0.5")] * 2, "3", method="divisible", contraction="none")
+    noise = (SharedNoise(2, Fraction(1, 2), Fraction(1, 2), 1, (((1, 2),),) * 3, 2),) * 2
+    certificate = certify_shared(problem, noise)
+    assert certificate.mse == 5
+    PlanSolution(
+        problem=problem, tables=noise, certificate=certificate, lower_bound=None, status="designed alone", note="",
+        backend="highs", engine="shares", seconds=0.0,
+    ).save(tmp_path / "plan")  # fmt: skip
+    assert both_agree(tmp_path / "plan") == 0
+    assert recheck(tmp_path / "plan").figures["mse"] == 5
 
 
 # ---------------------------------------------------------------------- the law, the product
