@@ -56,8 +56,8 @@ def verify(
     if os.path.isdir(artifact):
         _explained(artifact, reason, as_json, _verify_plan, _explain_plan, further)
     elif is_order(artifact):
-        if second or reason:
-            raise ProblemError("--recheck and --explain are for noise matrices and plans. Found an order.")
+        if reason:
+            raise ProblemError("--explain is for noise matrices and plans. Found an order.")
         show_verified_order(artifact, as_json, further)
     else:
         _explained(artifact, reason, as_json, _verify_single, _explain_single, further)
@@ -86,7 +86,8 @@ def _rechecked(path: Path, digest: str) -> dict[str, Any]:
     if found.sha256 != digest:
         raise ArtifactError("A file must hold still while it is checked. Found another one. Verify it again.")
     rest = f" (not looked at: {', '.join(found.unchecked)})" if found.unchecked else ""
-    return {"second_opinion": f"agrees, by integers alone{rest}"}
+    how = "the groups made again" if found.kind == "order" else "by integers alone"
+    return {"second_opinion": f"agrees, {how}{rest}"}
 
 
 Further = Callable[[str], dict[str, Any]]

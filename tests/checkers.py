@@ -7,13 +7,17 @@ from pathlib import Path
 
 from optdp import verify, verify_plan
 from optdp.errors import CertificateError, OptdpError
+from optdp.mallows.artifact import VerifiedOrder, verify_order
 from optdp.noise.certify import Certificate
 from optdp.noise.plan_certificate import PlanCertificate
+from optdp.order_commands import is_order
 from optdp.recheck import Failed, Findings, Refused, recheck
 
 CLOSE = Fraction(1, 10**12)
 HAIR = Fraction(1, 10**30)
 """Errors of shares of noise are bounded in both, so that either may be the larger one."""
+
+Verified = Certificate | PlanCertificate | VerifiedOrder
 
 
 def second_opinion(path: Path) -> tuple[int, str, Findings | None]:
@@ -26,9 +30,11 @@ def second_opinion(path: Path) -> tuple[int, str, Findings | None]:
         return 2, str(error), None
 
 
-def first_opinion(path: Path) -> tuple[int, str, Certificate | PlanCertificate | None]:
+def first_opinion(path: Path) -> tuple[int, str, Verified | None]:
     """The same of `optdp verify`."""
     try:
+        if is_order(path):
+            return 0, "", verify_order(path)
         return 0, "", (verify_plan(path) if path.is_dir() else verify(path)).certificate
     except CertificateError as error:
         return 1, str(error), None
@@ -50,7 +56,7 @@ def both_agree(path: Path) -> int:
     return code
 
 
-def agrees(path: Path, certificate: Certificate | PlanCertificate) -> None:
+def agrees(path: Path, certificate: Verified) -> None:
     """Whether the second checker accepts a file and finds the figures of its certificate."""
     code, said, findings = second_opinion(path)
     assert findings is not None, f"{code}: {said}"
@@ -63,10 +69,13 @@ def agrees(path: Path, certificate: Certificate | PlanCertificate) -> None:
             assert value - CLOSE <= found <= value + room, name
 
 
-def figures_of(certificate: Certificate | PlanCertificate) -> dict[str, Fraction | bool | None]:
+def figures_of(certificate: Verified) -> dict[str, Fraction | bool | None]:
     """The figures by the names that the second checker gives them."""
     if isinstance(certificate, Certificate):
         return dict(vars(certificate))
+    if isinstance(certificate, VerifiedOrder):
+        width = Fraction(certificate.artifact.claim["width"])
+        return {"alpha": certificate.alpha, "sensitivity": Fraction(certificate.sensitivity), "width": width}
     figures = {"epsilon": certificate.epsilon, "mae": certificate.mae, "mse": certificate.mse}
     for i, alone in enumerate(zip(certificate.epsilons, certificate.ordinary, certificate.own_mae, strict=True)):
         for name, value in zip(("epsilon", "ordinary_epsilon", "mae"), alone, strict=True):

@@ -198,7 +198,7 @@ def _check_claim(document: Mapping[str, Any]) -> None:
     if (
         not isinstance(alpha, str)
         or not _NUMBER.fullmatch(alpha)
-        or not (theta is None or (isinstance(theta, str) and _NUMBER.fullmatch(theta)))
+        or not (theta is None or (isinstance(theta, str) and _NUMBER.fullmatch(theta) and "/" not in theta))
     ):
         raise ArtifactError("alpha and theta must be decimal strings. Found something else.")
     stated = tuple(document["problem"].get(name) for name in ("kind", "alpha", "distance"))

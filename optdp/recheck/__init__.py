@@ -1,6 +1,6 @@
-"""A second opinion on an artifact or on the folder of a plan: Python's integers, and nothing else of optdp.
+"""A second opinion on an artifact, a plan's folder or an order: Python's integers, and nothing else of optdp.
 
-    python -m optdp.recheck a.json        python -m optdp.recheck plan/
+    python -m optdp.recheck a.json        python -m optdp.recheck plan/        python -m optdp.recheck order.json
 
 This folder imports the standard library and itself. Copied anywhere it works alone: `python -m recheck a.json`.
 
@@ -10,13 +10,15 @@ code with `optdp verify`, which uses balls of python-flint. The claim `lower_bou
 
 Each module proves what it computes at its top. In the order in which they can be read:
 
-    verdict, reading, fields, table     what is refused, and what a file that is not refused says
+    verdict, fields                     what is refused, and numbers in text
+    archive, reading, table             what a file that is not refused says
     laws, priors                        exact laws of sums of contributions
     enclosures, geometric               what is not exact: quotients, exponentials, powers of q
     entity, claims, single              one table: privacy, ordinary privacy, errors, and its claim
     plans, joint                        several tables without tails, and their sum
     sgdl, sharer, shared                several tables with shares of noise, and their sum
     folder                              the files of a plan, and their claims
+    columns, near, groups, order        an order: its groups made again, and its claim
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from __future__ import annotations
 import os
 
 from .folder import recheck_plan
+from .order import recheck_order
+from .reading import read_document
 from .single import recheck_single
 from .verdict import Failed, Findings, Refused, printable, work
 
@@ -31,10 +35,14 @@ __all__ = ["Failed", "Findings", "Refused", "recheck"]
 
 
 def recheck(path: str | os.PathLike[str]) -> Findings:
-    """Recompute the claim of an artifact, or of a plan's folder; raise Refused or Failed unless all of it holds."""
+    """Recompute the claim of an artifact, a plan's folder or an order; raise Refused or Failed unless it all holds."""
     token = work.set([0])
     try:
-        return recheck_plan(path) if os.path.isdir(path) else recheck_single(path)
+        if os.path.isdir(path):
+            return recheck_plan(path)
+        document = read_document(path)
+        check = recheck_order if document.get("format") == "optdp/order" else recheck_single
+        return check(path, document)
     except (RecursionError, MemoryError, OverflowError) as error:
         raise Refused(f"{printable(path)}: more than can be read. Found {type(error).__name__}.") from None
     except ValueError as error:  # a zero byte in a name, an integer that Python will not print

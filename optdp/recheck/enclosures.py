@@ -45,7 +45,8 @@ def worst_of(ratios: Sequence[Fraction | None]) -> Fraction | None:
 def _exp(x: Fraction) -> tuple[int, int, int]:
     """Integers below and above `e^x 2^bits` for `x >= 0`, and `bits`: a series, squared back up."""
     halvings = max(0, x.numerator.bit_length() - x.denominator.bit_length() + 2)  # now x / 2^halvings < 1/2
-    bits = GUARD + 2 * halvings
+    tiny = max(0, x.denominator.bit_length() - x.numerator.bit_length()) if x else 0
+    bits = GUARD + 2 * halvings + tiny
     small = (x.numerator << bits) // (x.denominator << halvings)
     low = term = 1 << bits
     k = 0
@@ -81,11 +82,13 @@ def log_above(ratio: Fraction | None) -> Fraction | None:
     """At least the logarithm of a ratio of at least 1: `log r <= x - 1 + r e^-x` for every `x`, and Newton's method."""
     if ratio is None or ratio == 1:
         return None if ratio is None else Fraction(0)
+    over = ratio - 1
+    unit = 1 << (200 + max(0, over.denominator.bit_length() - over.numerator.bit_length()))
     x = Fraction("0.69315") * (ratio.numerator.bit_length() - ratio.denominator.bit_length() + 1)
     while True:
         low, _, bits = _exp(x)
         closer = x - 1 + Fraction(ratio.numerator << bits, low * ratio.denominator)
-        closer = Fraction(math.ceil(closer * 2**200), 2**200)
+        closer = Fraction(math.ceil(closer * unit), unit)
         if closer >= x:
             return x
         x = closer

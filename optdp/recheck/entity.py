@@ -36,27 +36,39 @@ from .verdict import GUARD, spend
 
 @dataclass(frozen=True)
 class Entity:
-    """A table with its noise and the largest input."""
+    """A table with its noise, the largest input, and how far from its rows noise must be enclosed narrowly."""
 
     table: Table
     last: int
+    margin: int
+
+    @cached_property
+    def near(self) -> range:
+        """The inputs that have a row, and others within the margin."""
+        table = self.table
+        return range(max(0, table.first - self.margin), min(self.last, table.final + self.margin) + 1)
 
     @cached_property
     def noise(self) -> Geometric | None:
-        table = self.table
+        table, (low, high) = self.table, (self.near[0], self.near[-1])
         if table.q is None:
             return None
-        reach = max(table.low, self.last - table.high, 0) + (self.last if table.outside == "geometric" else 0)
+        reach = max(table.low - low, high - table.high, 0) + (high - low if table.outside == "geometric" else 0)
         return Geometric(table.q, reach)
 
     @cached_property
-    def masses(self) -> list[Pair]:
-        """`c(x)` of every input, over `2^bits`; 1 without a tail."""
+    def _masses(self) -> dict[int, Pair]:
+        return {}
+
+    def mass(self, x: int) -> Pair:
+        """`c(x)` over `2^bits`; 1 without a tail."""
         table, noise = self.table, self.noise
         if noise is None:
-            return [(1, 1)] * (self.last + 1)
-        spend(4 * (self.last + 1), noise.bits)
-        return [noise.inside(x, table.low, table.high) for x in range(self.last + 1)]
+            return 1, 1
+        if x not in self._masses:
+            spend(4, noise.bits)
+            self._masses[x] = noise.inside(x, table.low, table.high)
+        return self._masses[x]
 
     @cached_property
     def outputs(self) -> list[int]:
@@ -77,8 +89,9 @@ class Entity:
         for x, weight in law.items():
             i = table.served(x)
             if i is not None:
-                low[i] += weight * self.masses[x][0]
-                high[i] += weight * self.masses[x][1]
+                mass = self.mass(x)
+                low[i] += weight * mass[0]
+                high[i] += weight * mass[1]
             elif noise is not None:
                 power, side = noise.power(max(table.first - x, x - table.final)), alone[x > table.final]
                 side[0] += weight * power[0]
@@ -137,7 +150,7 @@ class Entity:
         # The tails, and inputs that get noise alone.
         worst = Fraction(1) if table.q is None else tail_quotient(table.q, reach)
         bits = (self.noise.bits if self.noise else 0) + table.denominator.bit_length()
-        near = range(max(0, table.first - reach), min(last, table.final + reach) + 1)
+        near = range(max(0, table.first - reach), min(last, table.final + reach) + 1)  # within the margin
         spend(4 * reach * (table.entries + len(near)), bits)
         rows = [dict(row) for row in table.rows]
         for x in near:
@@ -159,7 +172,7 @@ class Entity:
             outputs = range(self.table.low, self.table.high + 1)
             spend(8 * len(outputs), self.noise.bits)
             one = [self.noise.at(s - alone) for s in outputs]
-            mass, weights = self.masses[given], rows[i or j or 0]
+            mass, weights = self.mass(given), rows[i or j or 0]
             two = [(mass[0] * weights.get(s, 0), mass[1] * weights.get(s, 0)) for s in outputs]
             return both_ways(one, two, Fraction(self.table.denominator))
         if rows[i].keys() != rows[j].keys():
@@ -173,26 +186,38 @@ class Entity:
                     top, bottom = a, b
                 if a * over < under * b:
                     under, over = a, b
-        (a_low, a_high), (b_low, b_high) = self.masses[x], self.masses[y]
+        (a_low, a_high), (b_low, b_high) = self.mass(x), self.mass(y)
         if a_low <= 0 or b_low <= 0:
             return None
         return max(Fraction(top * a_high, bottom * b_low), Fraction(over * b_high, under * a_low))
 
-    def errors(self, power: int) -> tuple[list[int], int]:
-        """At least the mean of `|s-x|^power` of every input, as integers over the unit that comes with them."""
-        table, noise = self.table, self.noise
-        found, unit = [], table.denominator << (noise.bits if noise else 0)
-        spend(table.entries + 9 * self.last, noise.bits if noise else 200)
-        for x in range(self.last + 1):
-            i = table.served(x)
-            if i is None:
-                assert noise is not None
-                found.append(2 * noise.beyond(1, power)[1] * table.denominator)
-                continue
-            row = table.rows[i]
+    def errors(self, power: int) -> Errors:
+        """At least the mean of `|s-x|^power` of every input."""
+        table, noise, everywhere = self.table, self.noise, self.table.outside != "geometric"
+        inputs = range(self.last + 1) if everywhere else range(table.first, table.final + 1)
+        unit = table.denominator << (noise.bits if noise else 0)
+        spend(table.entries + 9 * len(inputs), noise.bits if noise else 200)
+        found, alone = [], 0
+        if noise is not None and len(inputs) <= self.last:
+            alone = 2 * noise.beyond(1, power)[1] * table.denominator
+        for x in inputs:
+            row = table.rows[table.served(x) or 0]
             if not table.first <= x <= table.final:
                 spend(len(row), 200)
             inner = sum(weight * abs(s - x) ** power for s, weight in row)
             outer = noise.outside(x, table.low, table.high, power) if noise else 0
-            found.append(self.masses[x][1] * inner + outer * table.denominator)
-        return found, unit
+            found.append(self.mass(x)[1] * inner + outer * table.denominator)
+        return Errors(inputs[0], found, alone, unit)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Mean errors over `unit`: of the inputs from `first` on, and of the others, which get noise alone."""
+
+    first: int
+    served: list[int]
+    alone: int
+    unit: int
+
+    def at(self, x: int) -> int:
+        return self.served[x - self.first] if 0 <= x - self.first < len(self.served) else self.alone

@@ -21,7 +21,7 @@ from .verdict import must, spend
 
 def joint_figures(plan: Plan) -> Figures:
     must(len(plan.tables) <= 64, "A joint plan must have at most 64 parties", len(plan.tables))
-    entities = [Entity(table, prior.last) for table, prior in zip(plan.tables, plan.worlds[0], strict=True)]
+    entities = [Entity(table, prior.last, prior.last) for table, prior in zip(plan.tables, plan.worlds[0], strict=True)]
     worst: list[Fraction | None] = [Fraction(1)] * len(entities)
     for world, names in zip(plan.worlds, plan.names, strict=True):
         keys = [(name, entity.table.bare) for name, entity in zip(names, entities, strict=True)]

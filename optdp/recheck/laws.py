@@ -3,17 +3,22 @@
 Weights and priors are integers over common denominators, and sums and products of them are exact. Products of many
 reports would become too long: they are enclosed by two integers over one denominator, one not above the truth and one
 not below. Every term is positive, so that enclosures stay as narrow as their terms. Polynomials are multiplied as two
-long integers (Kronecker).
+long integers (Kronecker), in decimal if those are very long.
 """
 
 from __future__ import annotations
 
+import decimal
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from .verdict import GUARD, MOST_BITS, must, spend
+
+_PRINTED = 4000
+"""Python prints and reads integers of so many digits, whatever its settings."""
+_INEXACT = [decimal.Inexact, decimal.Rounded, decimal.InvalidOperation, decimal.Overflow, decimal.Subnormal]
 
 
 @dataclass(frozen=True)
@@ -87,16 +92,34 @@ def divided(product: Sequence[int], f: Sequence[int]) -> list[int]:
 
 
 def multiplied(a: Sequence[int], b: Sequence[int]) -> list[int]:
-    """The product of two polynomials with coefficients of at least 0, as one product of two long integers."""
+    """The product of two polynomials with coefficients of at least 0, as one product of two long numbers."""
     if len(a) == 1 or len(b) == 1:
         return [x * y for x in a for y in b]
-    width = (sum(a) * max(b)).bit_length() // 8 + 1
+    bits = (sum(a) * max(b)).bit_length()
+    digits = bits * 30103 // 100000 + 1
+    if digits <= _PRINTED and min(len(a), len(b)) * digits > 10_000:
+        return _multiplied_in_decimal(a, b, digits)
+    width = bits // 8 + 1
     short, long = sorted((len(a) * width // 4 + 1, len(b) * width // 4 + 1))
     spend(long // short + 1, 30 * 2000 * 3 ** (short // 70).bit_length())  # Karatsuba's method
     x, y = (int.from_bytes(b"".join(v.to_bytes(width, "little") for v in values), "little") for values in (a, b))
     size = len(a) + len(b) - 1
     data = (x * y).to_bytes(size * width, "little")
     return [int.from_bytes(data[k : k + width], "little") for k in range(0, size * width, width)]
+
+
+def _multiplied_in_decimal(a: Sequence[int], b: Sequence[int], digits: int) -> list[int]:
+    """The same with so many decimal digits for each coefficient: `decimal` multiplies long numbers in less time.
+
+    No coefficient of the product is longer. With room for all digits the product is exact; were it not, that would be
+    an error.
+    """
+    size = len(a) + len(b) - 1
+    spend(size * digits // 4 + 1, 0)
+    context = decimal.Context(prec=size * digits + 1, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=_INEXACT)
+    x, y = (context.create_decimal("".join([f"{value:0{digits}d}" for value in values])) for values in (a, b))
+    text = f"{context.multiply(x, y):f}".rjust(size * digits, "0")
+    return [int(text[k : k + digits]) for k in range(0, size * digits, digits)]
 
 
 def convolved(one: Law, other: Law) -> Law:

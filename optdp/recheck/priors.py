@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from .fields import exact_number, list_of, one_of, table_with, whole_number
+from .floating import Wide, binomial, widened
 from .laws import Law, common_unit, convolved, divided, exact_law, integer_law, multiplied, powered
 from .verdict import MOST_MEMORY, must, spend
+
+WIDE = 60_000_000
+"""From so many bits of a law on, its values are enclosed and not written out."""
 
 
 @dataclass(frozen=True)
@@ -18,15 +23,54 @@ class Prior:
     """Who is counted: the law of the sum, and for each kind of person the law of the sum given each contribution."""
 
     last: int
-    total: Law
-    people: Sequence[Sequence[Law]]
+    sizes: Sequence[int]
+    """How many contributions each kind of person can make, from 0 on."""
     independent: bool
     alone: bool
     """Whether the sum is one person's contribution and nothing else."""
+    bits: int
+    """Of the denominator of the law of the sum."""
+    build: Callable[[], tuple[Law, Sequence[Sequence[Law]]]]
+    """Writes out the law of the sum, and for each kind of person that given each contribution."""
+    crowd: tuple[int, int, int, int] | None = None
+    """If all are alike, and contribute 0 or 1: how many, the weights of 0 and 1, and what is added to the sum."""
 
     @property
     def largest(self) -> int:
-        return max(len(laws) for laws in self.people) - 1
+        return max(self.sizes) - 1
+
+    @cached_property
+    def _written(self) -> tuple[Law, Sequence[Sequence[Law]]]:
+        return self.build()
+
+    @property
+    def total(self) -> Law:
+        return self._written[0]
+
+    @property
+    def people(self) -> Sequence[Sequence[Law]]:
+        return self._written[1]
+
+    @property
+    def wide(self) -> bool:
+        return self.independent and (self.last + 1) * self.bits > WIDE
+
+    def wide_total(self, kept: range | None) -> Wide:
+        """The law of the sum in enclosures; all of it, or `kept` and what matters at all."""
+        return widened(self.total) if self.crowd is None else self._binomial(0, kept)
+
+    def wide_people(self, kept: range | None) -> Sequence[Sequence[Wide]]:
+        if self.crowd is None:
+            return [[widened(law) for law in laws] for laws in self.people]
+        others = self._binomial(1, kept)
+        return [[others, others.shifted(1)]]
+
+    def _binomial(self, less: int, kept: range | None) -> Wide:
+        """The sum of all but `less` people."""
+        assert self.crowd is not None
+        n, f0, f1, shift = self.crowd
+        near = None if kept is None else range(kept.start - shift - less, kept.stop - shift)
+        return binomial(n - less, f0, f1, near).shifted(shift)
 
 
 def _law(values: Any, name: str, least: int = 2) -> tuple[Fraction, ...]:
@@ -53,7 +97,8 @@ def read_prior(spec: Any, unit: str = "") -> Prior:
         for rows in list_of(spec["people"], "people", 1):
             people.append([integer_law(_law(row, "people")) for row in list_of(rows, "people", 2)])
             must(all(len(law.below) == len(total.below) for law in people[-1]), "Laws must have one length", name)
-        return Prior(len(total.below) - 1, total, people, False, False)
+        bits, sizes = total.unit.bit_length(), [len(laws) for laws in people]
+        return Prior(len(total.below) - 1, sizes, False, False, bits, lambda: (total, people))
     more, crowd = f"conservative {unit}", dict[tuple[Fraction, ...], int]()
     if kind == "binomial":
         spec = table_with(spec, name, "kind n p", more)
@@ -92,7 +137,9 @@ def _given_others(others: tuple[Fraction, ...], contributions: Any) -> Prior:
     must(len(own) * len(others) <= 10**6, "others and contributions may have 1,000,000 combinations", len(own))
     rest = integer_law(others)
     secrets = [rest.shifted(w) for w in range(len(own))]
-    return Prior(len(others) + len(own) - 2, convolved(rest, integer_law(own)), [secrets], True, len(others) == 1)
+    total = convolved(rest, integer_law(own))
+    last, bits = len(others) + len(own) - 2, total.unit.bit_length()
+    return Prior(last, [len(own)], True, len(others) == 1, bits, lambda: (total, [secrets]))
 
 
 def _independent(crowd: Mapping[tuple[Fraction, ...], int], share: Fraction | None) -> Prior:
@@ -105,13 +152,28 @@ def _independent(crowd: Mapping[tuple[Fraction, ...], int], share: Fraction | No
         kept = {law: max(1, math.ceil(share * count)) for law, count in crowd.items()}
         known += sum(w * p * (crowd[law] - kept[law]) for law in crowd for w, p in enumerate(law))
         crowd = kept
-    shift, laws = round(known), []
     units = {law: common_unit(law, "a law") for law in crowd}
-    size, bits = 1 + last, sum(count * units[law].bit_length() for law, count in crowd.items())
-    memory = size * bits * (1 + len(crowd))
-    must(memory <= MOST_MEMORY, f"Priors are written out in at most {MOST_MEMORY} bits; use optdp verify", memory)
-    spend(size * (1 + len(crowd)), 20 * bits)
-    product, unit = [1], 1
+    bits = sum(count * units[law].bit_length() for law, count in crowd.items())
+    alike = None
+    if len(crowd) == 1:
+        (law, count), unit = next(iter(crowd.items())), next(iter(units.values()))
+        if len(law) == 2 and 0 < law[1] < 1:
+            alike = count, int(law[0] * unit), int(law[1] * unit), round(known)
+
+    def build() -> tuple[Law, Sequence[Sequence[Law]]]:
+        memory = (1 + last) * bits * (1 + len(crowd))
+        must(memory <= MOST_MEMORY, f"Priors are written out in at most {MOST_MEMORY} bits; use optdp verify", memory)
+        spend((1 + last) * (1 + len(crowd)), 20 * bits)
+        return _written_out(crowd, units, round(known))
+
+    return Prior(last, [len(law) for law in crowd], True, sum(crowd.values()) == 1, bits, build, alike)
+
+
+def _written_out(
+    crowd: Mapping[tuple[Fraction, ...], int], units: Mapping[tuple[Fraction, ...], int], shift: int
+) -> tuple[Law, Sequence[Sequence[Law]]]:
+    """The law of the sum, and for each kind of person those of the sum given a contribution."""
+    product, unit, laws = [1], 1, []
     for law, count in crowd.items():
         weights, zeros = list(integer_law(law).below), 0
         while weights[zeros] == 0:  # everybody contributes at least so much
@@ -123,4 +185,4 @@ def _independent(crowd: Mapping[tuple[Fraction, ...], int], share: Fraction | No
     for law, weights, zeros in laws:
         others = exact_law(divided(product, weights), unit // units[law])
         people.append([others.shifted(shift - zeros + w) for w in range(len(law))])
-    return Prior(last, exact_law(product, unit, shift), people, True, sum(crowd.values()) == 1)
+    return exact_law(product, unit, shift), people

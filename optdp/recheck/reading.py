@@ -1,4 +1,4 @@
-"""Files: strict JSON, the digest, and what the head of an artifact and that of a plan have in common."""
+"""Files: strict JSON or an archive of arrays, the digest, and what the heads of all files have in common."""
 
 from __future__ import annotations
 
@@ -10,38 +10,76 @@ import stat
 from collections.abc import Mapping
 from typing import Any
 
-from .verdict import MOST_BYTES, Refused, must, printable, shown, spend
+from .archive import check_floats, read_archive
+from .verdict import LONG_BYTES, MOST_BYTES, Refused, must, printable, spend
+
+_ZEROS = bytes.maketrans(b"0123456789", b"0" * 10)
+
+
+def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
+    """The bytes of a regular file that is not too large."""
+    try:
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > most:
+            raise Refused(f"{printable(path)}: must be a regular file of at most {most:,} bytes.")
+        with open(path, "rb") as file:
+            data = file.read(most + 1)
+    except (OSError, ValueError) as error:
+        raise Refused(f"{printable(path)}: cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+    must(len(data) <= most, "A file must hold still while it is read", len(data))
+    spend(len(data) // 10, 0)
+    return data
 
 
 def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The JSON object of a regular file: UTF-8, no key twice, nothing infinite, deep or huge."""
+    """The table that a file holds: JSON, or `.npz` if its name ends so; an order may be longer than others."""
+    data = read_bytes(path, LONG_BYTES if _says_order(path) else MOST_BYTES)
     try:
-        found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
-            raise Refused(f"{printable(path)}: must be a regular file of at most {MOST_BYTES:,} bytes.")
-        with open(path, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except (OSError, ValueError) as error:
-        raise Refused(f"{printable(path)}: cannot be read: {getattr(error, 'strerror', None) or error}.") from None
-    spend(len(data) // 10, 0)
-    if data[:2] == b"PK":
-        raise Refused(f"{printable(path)}: this checker reads JSON. Found a .npz file. Use optdp verify.")
-    try:
-        document = json.loads(
-            data.decode("utf-8"), object_pairs_hook=_table, parse_constant=_constant, parse_int=_integer
-        )
-        if not isinstance(document, dict):
-            raise Refused(f"must be a JSON object. Found {shown(document)}.")
-        rest = {key: value for key, value in document.items() if key != "weights"}
-        _shallow(rest, 40)
-        json.dumps(rest, ensure_ascii=False, allow_nan=False).encode("utf-8")  # half a character, or 1e999
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise Refused(
-            f"{printable(path)}: must be whole JSON. Found {type(error).__name__}: {str(error)[:80]!r}."
-        ) from None
+        if os.fspath(path).lower().endswith(".npz"):
+            return _unpacked(data)
+        document = strict_json(data)
+        must(isinstance(document, dict), "It must be a JSON object", document)
+        return dict(document)
     except Refused as error:
         raise Refused(f"{printable(path)}: {error}") from None
-    return document
+
+
+def _says_order(path: str | os.PathLike[str]) -> bool:
+    """Whether a regular file says near its start that it is an order."""
+    try:
+        if not os.path.isfile(path):  # to open a pipe would wait for whoever writes to it
+            return False
+        with open(path, "rb") as file:
+            return b'"optdp/order"' in file.read(4096)
+    except (OSError, ValueError):
+        return False
+
+
+def _unpacked(data: bytes) -> dict[str, Any]:
+    text, rows, floats = read_archive(data)
+    document = strict_json(text)
+    right = isinstance(document, dict) and "weights" not in document
+    must(right, "The fields must be a JSON table without weights", document)
+    if floats is not None:
+        check_floats(floats, rows, document.get("denominator"))
+    return {**document, "weights": rows}
+
+
+def strict_json(data: bytes) -> Any:
+    """The value that the bytes spell: UTF-8, no key twice, nothing infinite, deep or huge."""
+    try:
+        short = b"0" * 1301 not in data.translate(_ZEROS)  # then no integer need be looked at alone
+        hook = None if short else _integer
+        value = json.loads(data.decode("utf-8"), object_pairs_hook=_table, parse_constant=_constant, parse_int=hook)
+        rest = value  # long lists of integers are looked at where they are used
+        if isinstance(value, dict):
+            rest = {key: inner for key, inner in value.items() if key not in ("weights", "order", "groups")}
+        if not isinstance(value, list):
+            _shallow(rest, 40)
+            json.dumps(rest, ensure_ascii=False, allow_nan=False).encode("utf-8")  # half a character, or 1e999
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise Refused(f"It must be whole JSON. Found {type(error).__name__}: {str(error)[:80]!r}.") from None
+    return value
 
 
 def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -77,7 +115,7 @@ def digest(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical({key: value for key, value in document.items() if key != "sha256"})).hexdigest()
 
 
-def _is_digest(text: Any) -> bool:
+def is_digest(text: Any) -> bool:
     return isinstance(text, str) and re.fullmatch("[0-9a-f]{64}", text) is not None
 
 
@@ -90,4 +128,4 @@ def check_head(document: Mapping[str, Any], form: str, keys: str) -> None:
     for name in ("problem", "claim", "provenance"):
         must(isinstance(document[name], dict), f"{name} must be a table", document[name])
     stated = document["sha256"]
-    must(_is_digest(stated) and stated == digest(document), "sha256 must be the digest of the content", stated)
+    must(is_digest(stated) and stated == digest(document), "sha256 must be the digest of the content", stated)

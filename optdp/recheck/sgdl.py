@@ -18,15 +18,15 @@ from .verdict import GUARD, MOST_BITS, must, spend
 
 
 class Shares:
-    """`Pr[x]` of SGDL_beta(q) for `x = 0..reach` in enclosures over `2^bits`, narrow relative to their size."""
+    """`Pr[x]` of SGDL_beta(q) for `x = 0..reach` in enclosures over `2^bits`, narrow relative to its size, or to 1."""
 
-    def __init__(self, beta: Fraction, q: Fraction, reach: int) -> None:
+    def __init__(self, beta: Fraction, q: Fraction, reach: int, relative: bool = True) -> None:
         n, d, p, r = beta.numerator, beta.denominator, q.numerator, q.denominator
         must(max(n, d) <= 10**9 and q <= 1 - Fraction(1, 10**9), "q and beta must be of a usual size", str(beta)[:40])
         loss, rise = bits_lost(q), 8 * math.ceil(beta / (1 - q))
         terms = (GUARD // 2 + 20) * 64 // loss + rise  # b(k)^2 is negligible from here on
         length = max(terms + reach, (GUARD + 20) * 64 // loss + rise) + 2
-        self.bits = bits = GUARD + 64 + d.bit_length() + reach * loss // 64
+        self.bits = bits = GUARD + 64 + d.bit_length() + (reach * loss // 64 if relative else 0)
         must(bits <= MOST_BITS, f"Noise must be enclosed in {MOST_BITS} bits", bits)
         spend(2 * (length + 2 * terms * (reach + 1)), 2 * bits)
         low, high = [1 << bits], [1 << bits]
@@ -64,3 +64,8 @@ def share_mean(beta: Fraction, q: Fraction) -> Fraction:
     zero, one = law.above[0], law.below[1] if beta < 1 else law.above[1]
     centre = (beta * zero - (1 - beta) * one) / (1 << law.bits)
     return centre * 2 * q / ((1 - q) * (1 - q))
+
+
+def spread_of(beta: Fraction, q: Fraction) -> Fraction:
+    """The variance: that of two negative binomials, `beta q / (1-q)^2` each."""
+    return 2 * beta * q / (1 - q) ** 2

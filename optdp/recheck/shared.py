@@ -4,7 +4,9 @@ The quotient of a party's people is at most its `Q` times its own spread and the
 (the proof stands in `sharer`). Larger sets add independent terms, which raises no quotient.
 
 The error of an aggregate is summed over laws cut at `|N_i| <= R`, plus `sum of E[|N_i|; |N_i| > R] + Pr[|N_i| > R] sum
-of the other E|N_j|`, which bounds what was cut.
+of the other E|N_j|`, which bounds what was cut. These laws are enclosed to `2^-GUARD` of 1, not of each value. Means
+and squares are not cut: without a table `N` is the shift of the contraction plus noise, whose mean is 0 and whose
+variance is known, and a table moves finitely many values.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ from fractions import Fraction
 from .geometric import bits_lost
 from .laws import POINT, Law, convolved, multiplied, shortened
 from .plans import Figures, Plan, demand_privacy
-from .sgdl import Shares, share_mean
+from .sgdl import Shares, share_mean, spread_of
 from .sharer import Sharer, read_sharer
-from .verdict import spend
+from .verdict import GUARD, spend
 
 
 def shared_figures(plan: Plan) -> Figures:
@@ -59,7 +61,7 @@ def _shares_alone(plan: Plan, quotients: Sequence[Fraction | None], sharers: Seq
         ordinary.append(Fraction(law.above[0], law.below[1]) ** abs(sharer.f))
         own.append(share_mean(sharer.beta, q))
     total = sum((sharer.beta for sharer in sharers), Fraction(0))
-    return Figures(quotients, ordinary, own, share_mean(total, q), 2 * total * q / (1 - q) ** 2)
+    return Figures(quotients, ordinary, own, share_mean(total, q), spread_of(total, q))
 
 
 @dataclass(frozen=True)
@@ -86,32 +88,41 @@ class Errors:
         reach = max(map(abs, moved))
         far = max(sharer.farthest, 130 * 64 // bits_lost(q)) + 1
         cut = reach + far
-        noise, m = Shares(sharer.beta, q, cut + reach), sharer.table.denominator
-        shift = [moved.get(k, 0) * m for k in range(-reach, reach + 1)]
+        noise, m = Shares(sharer.beta, q, cut + reach, relative=False), sharer.table.denominator
+        unit = prior.unit * sharer.contracted_unit
+        shift = [moved.get(k, 0) << GUARD for k in range(-reach, reach + 1)]
+        spend(2 * len(shift), unit.bit_length() + GUARD)
+        shifts = [weight // unit for weight in shift], [-(-weight // unit) for weight in shift]
         sides = []
-        for values in (noise.below, noise.above):
-            around = multiplied(shift, [values[abs(e)] for e in range(-cut - reach, cut + reach + 1)])
+        for weights, values in zip(shifts, (noise.below, noise.above), strict=True):
+            around = multiplied(weights, [values[abs(e)] for e in range(-cut - reach, cut + reach + 1)])
             sides.append(around[2 * reach : 2 * reach + 2 * cut + 1])
-        low, high = sides
-        chances = dict(prior.items())
-        scale = noise.bits - sharer.noise.bits if sharer.has_table else 0
+        low, high = sides  # over 2^bits
+        bits, chances = GUARD + noise.bits, dict(prior.items())
+        square, least, most = 0, 0, 0  # what the table adds to the moments, over 2^bits
+        unit *= m << (sharer.noise.bits if sharer.has_table else 0)
         for x, line, mass in zip(sharer.served, sharer.base, sharer.masses, strict=True):
-            chance, row = chances.get(x, 0) << scale, dict(sharer.table.rows[x - sharer.served.start])
-            spend(4 * len(line) if chance else 0, chance.bit_length() + sharer.noise.bits)
+            chance, row = chances.get(x, 0), dict(sharer.table.rows[x - sharer.served.start])
+            spend(4 * len(line) if chance else 0, unit.bit_length() + 8 * bits)
             for s, base in zip(sharer.outputs, line, strict=True) if chance else ():
-                weight = row.get(s, 0)
-                low[s - f * x + cut] += chance * (mass[0] * weight - m * base[1])
-                high[s - f * x + cut] += chance * (mass[1] * weight - m * base[0])
-        unit = prior.unit * sharer.contracted_unit * m << noise.bits
-        law = shortened(Law(-cut, [max(value, 0) for value in low], high, unit), relative=False)
+                weight = row.get(s, 0)  # a table moves what noise would have given to where its row says
+                under = (chance * (mass[0] * weight - m * base[1]) << bits) // unit
+                over = -((chance * (m * base[0] - mass[1] * weight) << bits) // unit)
+                k = s - f * x
+                low[k + cut] += under
+                high[k + cut] += over
+                square += k * k * over
+                least += k * (under if k > 0 else over)
+                most += k * (over if k > 0 else under)
+        law = shortened(Law(-cut, [max(value, 0) for value in low], high, 1 << bits), relative=False)
         # |N| > cut only if the noise exceeds `far`, and Pr[x+1] <= q Pr[x] there.
         edge, a = 2 * Fraction(noise.above[far], 1 << noise.bits), far + reach
         rare, beyond = edge * q / (1 - q), edge * (a * q / (1 - q) + q / (1 - q) ** 2)
-        squares = edge * (a * a * q / (1 - q) + 2 * a * q / (1 - q) ** 2 + q * (1 + q) / (1 - q) ** 3)
-        up = sum(k * (w if k > 0 else v) for k, (v, w) in enumerate(zip(law.below, law.above, strict=True), -cut))
-        down = sum(k * (v if k > 0 else w) for k, (v, w) in enumerate(zip(law.below, law.above, strict=True), -cut))
-        mean = Fraction(down, law.unit) - beyond, Fraction(up, law.unit) + beyond
-        return Errors(law, rare, beyond, law.moment(1) + beyond, law.moment(2) + squares, mean)
+        whole, scale = prior.unit * sharer.contracted_unit, 1 << bits
+        shifted = Fraction(sum(k * weight for k, weight in moved.items()), whole)
+        squared = Fraction(sum(k * k * weight for k, weight in moved.items()), whole) + spread_of(sharer.beta, q)
+        mean = shifted + Fraction(least, scale), shifted + Fraction(most, scale)
+        return Errors(law, rare, beyond, law.moment(1) + beyond, squared + Fraction(square, scale), mean)
 
 
 def _aggregate(errors: Sequence[Errors], counts: Sequence[int]) -> tuple[Fraction, Fraction]:

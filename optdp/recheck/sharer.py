@@ -125,7 +125,8 @@ class Sharer:
         for law in (self.prior.total, *(law for laws in self.prior.people for law in laws)):
             base = self._around(self.contracted(law))
             unserved = self._around(self.contracted(law, without=self.served))
-            weights = [dict(law.items()).get(x, 0) for x in self.served]
+            chances = dict(law.items())
+            weights = [chances.get(x, 0) for x in self.served]
             low, high = ([w * mass[side] for w, mass in zip(weights, self.masses, strict=True)] for side in (0, 1))
             spend(2 * self.table.entries, law.unit.bit_length() + self.noise.bits)
             for s, own, rest in zip(self.outputs, base, unserved, strict=True):

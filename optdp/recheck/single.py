@@ -15,18 +15,17 @@ from fractions import Fraction
 from typing import Any
 
 from .claims import as_decimal, claimed, claimed_epsilon, demand
+from .crowd import crowd_mean, crowd_quotient, kept
 from .enclosures import log_above, noise_ratio, worst_of
-from .entity import Entity
+from .entity import Entity, Errors
 from .fields import check_epsilons, exact_number, list_of, one_of, table_with
 from .geometric import mean_absolute
-from .priors import read_prior
-from .reading import read_document
+from .priors import Prior, read_prior
 from .table import read_table
 from .verdict import Failed, Findings, Refused, must, printable, spend
 
 
-def recheck_single(path: str | os.PathLike[str]) -> Findings:
-    document = read_document(path)
+def recheck_single(path: str | os.PathLike[str], document: Mapping[str, Any]) -> Findings:
     try:
         return _check_single(document)
     except (Refused, Failed) as error:
@@ -57,7 +56,7 @@ def _check_single(document: Mapping[str, Any]) -> Findings:
     ]
     must(len(mix) == len(priors) and min(mix) >= 0 and sum(mix) == 1, "weights must be one for each prior", len(mix))
     must(tail == "none" or all(prior.independent for prior in priors), 'conditionals need tail = "none"', tail)
-    plain = len(priors) == 1 and len(priors[0].people) == 1 and fallback is None
+    plain = len(priors) == 1 and len(priors[0].sizes) == 1 and fallback is None
     must(method != "shifting" or plain, "shifting is for one prior, one kind of person, no fallback", len(priors))
 
     last, largest = max(prior.last for prior in priors), max(prior.largest for prior in priors)
@@ -68,29 +67,30 @@ def _check_single(document: Mapping[str, Any]) -> Findings:
     if table.outside == "geometric":
         right = table.first <= table.low and table.high <= table.final
         must(right, "With noise outside, outputs must lie within the inputs", [table.low, table.high])
-    entity = Entity(table, last)
 
     factor, reach = (1, largest) if every else (largest, 1)
-    private = worst_of([entity.quotients(prior, every) for prior in priors])
+    wide = any(prior.wide for prior in priors)
+    entity = Entity(table, last, reach if wide else last)
+    written = Entity(table, last, last) if wide else entity
+    private = worst_of(
+        [crowd_quotient(entity, prior, every) if prior.wide else written.quotients(prior, every) for prior in priors]
+    )
     ordinary = entity.ordinary(reach)
     q = noise_ratio(epsilon / largest)
     cap = mean_absolute(q)
-    first, unit = entity.errors(1)
-    second, _ = entity.errors(2)
-    worst = Fraction(max(first), unit)
+    first, second = entity.errors(1), entity.errors(2)
+    unit = first.unit
+    worst = Fraction(max(first.alone, *first.served), unit)
     noise_itself = method == "geometric" or all(prior.alone for prior in priors)
     rounded = noise_itself and (whole or table.outside == "geometric")
     limit = math.floor(cap * unit * (1 + Fraction(rounded, 2**30)))
-    exempt = {x for x in range(last + 1) if table.q == q and (table.served(x) is None or table.low == table.high == x)}
-    never_worse = all(error <= limit or x in exempt for x, error in enumerate(first))
-    means = []
-    for errors in (first, second):
-        mean = Fraction(0)
-        for weight, prior in zip(mix, priors, strict=True):
-            if weight:
-                spend(last + 1, (unit.bit_length() // 30 + 1) * prior.total.unit.bit_length())
-                mean += weight * Fraction(sum(w * errors[x] for x, w in prior.total.items()), prior.total.unit * unit)
-        means.append(mean)
+    same = table.q == q  # then noise alone, or a table that changes nothing, is not worse than noise
+    never_worse = (same or first.alone <= limit) and all(
+        error <= limit or (same and table.low == table.high == x)
+        for x, error in enumerate(first.served, start=first.first)
+    )
+    means = [sum((w * _mean(entity, prior, errors) for w, prior in zip(mix, priors, strict=True) if w), Fraction(0))
+             for errors in (first, second)]  # fmt: skip
 
     demand("epsilon under the prior", private, epsilon, factor)
     if fallback is not None:
@@ -121,3 +121,13 @@ def _check_single(document: Mapping[str, Any]) -> Findings:
         ("lower_bound",) if claim.get("lower_bound") is not None else (),
         document["sha256"],
     )
+
+
+def _mean(entity: Entity, prior: Prior, errors: Errors) -> Fraction:
+    """At least the mean error of an input that follows a prior."""
+    if prior.wide:
+        mean = crowd_mean(prior.wide_total(kept(entity)), errors.served, errors.first, errors.alone)
+        return mean / errors.unit
+    law = prior.total
+    spend(prior.last + 1, (errors.unit.bit_length() // 30 + 1) * law.unit.bit_length())
+    return Fraction(sum(w * errors.at(x) for x, w in law.items()), law.unit * errors.unit)

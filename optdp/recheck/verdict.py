@@ -31,9 +31,10 @@ class Findings:
     """The digest of what was read."""
 
 
-MOST_BYTES = 64 * 1024 * 1024
-MOST_WORK = 10_000_000_000
-"""How many steps on digits of 30 bits one check may take: about half a minute."""
+MOST_BYTES, LONG_BYTES = 64 * 1024 * 1024, 256 * 1024 * 1024
+"""The longest file, and the longest one of an order or of its groups."""
+MOST_WORK = 20_000_000_000
+"""How many steps on digits of 30 bits one check may take: about half a minute, or a minute on a slow computer."""
 MOST_MEMORY = 4_000_000_000
 """How many bits the laws of one prior may take."""
 MOST_BITS = 1 << 18
@@ -49,8 +50,8 @@ def spend(times: int, bits: int) -> None:
     spent[0] += times * (bits // 30 + 200)
     if spent[0] > MOST_WORK:
         raise Refused(
-            "This checker writes everything out as integers, up to about half a minute of work. Found more people, "
-            "outputs or parties than that. Use optdp verify."
+            "This checker does up to about a minute of work. Found more people, outputs, parties or members of groups "
+            "than that. Use optdp verify."
         )
 
 

@@ -123,6 +123,7 @@ def test_a_forged_order_is_refused(order: Path) -> None:
         ({"order": held["order"][:-1]}, ArtifactError),
         ({"claim__q": ["-1", "2"]}, ArtifactError),
         ({"claim__q": ["1", "0"]}, ArtifactError),
+        ({"claim__theta": "1/2"}, ArtifactError),
         ({"distance": "cayley"}, ArtifactError),
         ({"version": 2}, ArtifactError),
         ({"more": 1}, ArtifactError),
