@@ -56,6 +56,20 @@ _Shaped = tuple[tuple[int, ...], bytes]
 
 def pack(document: dict[str, Any], probabilities: bool = False) -> bytes:
     """The bytes of a checked document, whose `weights` are rows of `(output, weight)`."""
+    return _archive(_contents(document, probabilities))
+
+
+def is_packed(data: bytes, document: dict[str, Any]) -> bool:
+    """Whether every byte of `data` is as `pack` writes the document, with or without floats, or `numpy.savez` does."""
+    return any(
+        data == write(contents)
+        for contents in (_contents(document, floats) for floats in (False, True))
+        for write in (_archive, _as_numpy)
+    )
+
+
+def _contents(document: dict[str, Any], probabilities: bool) -> dict[str, bytes]:
+    """The members by their names."""
     rows: Sequence[Sequence[tuple[int, int]]] = document["weights"]
     fields = strict_json.canonical({key: value for key, value in document.items() if key != "weights"}).encode("ascii")
     denominator = int(document["denominator"])
@@ -71,7 +85,7 @@ def pack(document: dict[str, Any], probabilities: bool = False) -> bytes:
         shares = _bytes("<f8", (weight / denominator for weight in weights))  # the quotient of integers is rounded once
         arrays["row_probabilities"] = (len(weights),), shares
     kinds = MEMBERS | PROBABILITIES
-    return _archive({f"{name}.npy": _header(kinds[name], shape) + data for name, (shape, data) in arrays.items()})
+    return {f"{name}.npy": _header(kinds[name], shape) + data for name, (shape, data) in arrays.items()}
 
 
 def _archive(members: dict[str, bytes]) -> bytes:
@@ -88,6 +102,16 @@ def _archive(members: dict[str, bytes]) -> bytes:
     listed = b"".join(directory)
     end = _END.pack(b"PK\x05\x06", 0, 0, len(members), len(members), len(listed), place, 0)
     return b"".join((*body, listed, end))
+
+
+def _as_numpy(members: dict[str, bytes]) -> bytes:
+    """The archive that `numpy.savez` makes of the members."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in members.items():
+            with archive.open(name, "w", force_zip64=True) as member:
+                member.write(data)
+    return buffer.getvalue()
 
 
 def unpack(data: bytes) -> dict[str, Any]:

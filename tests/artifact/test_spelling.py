@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from optdp import MultiLTE, Population, SingleLTE, solve
@@ -137,3 +139,15 @@ def test_every_bit_of_an_archive_counts() -> None:
             for bit in (1 << place % 8, 0xFF):
                 refused(data[:place] + bytes([data[place] ^ bit]) + data[place + 1 :], from_npz)
         refused(data + b"\0", from_npz)
+
+
+def test_an_archive_of_numpy_is_accepted_as_it_is() -> None:
+    artifact = from_json(single())
+    with np.load(io.BytesIO(to_npz(artifact, probabilities=True)), allow_pickle=False) as held:
+        arrays = {name: held[name] for name in held.files}
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    data = buffer.getvalue()
+    assert from_npz(data) == artifact
+    for place in range(0, len(data), 3):
+        refused(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :], from_npz)
