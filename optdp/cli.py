@@ -43,13 +43,23 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+READERS = ("verify", "sample", "export", "report", "sign", "audit", "aggregate", "shuffle")
+"""Commands that open files which somebody else may have made: they ask for a limited amount of work."""
+
+
 @app.callback()
 def _options(
+    context: typer.Context,
+    patient: Annotated[
+        bool, typer.Option("--patient", help="Take as long as an enormous file asks for; by default about a second.")
+    ] = False,
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
-    pass
+    from optdp.math import effort
+
+    (effort.limit if context.invoked_subcommand in READERS and not patient else effort.unlimit)()
 
 
 @app.command()

@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import Any, NoReturn
 
 from optdp.errors import ArtifactError
+from optdp.math.effort import spend
 
 MAX_DIGITS = 1300
 """Decimal digits of an integer; 2^4096 has 1,234."""
@@ -43,6 +44,7 @@ def parse(data: bytes, most: int = MAX_VALUES) -> Any:
         ) from None
     if max(data.count(b","), 2 * (data.count(b"[") + data.count(b"{"))) > most:  # before any of them takes memory
         raise ArtifactError(f"JSON may hold {most:,} values. Found more. Do not use the file: optdp did not write it.")
+    spend(0.7 * data.count(b",") + len(data) / 200, "what stands in it")
     if depth(data) > MAX_DEPTH:
         raise ArtifactError(
             f"JSON may nest {MAX_DEPTH} brackets. Found more. Do not use the file: optdp did not write it."

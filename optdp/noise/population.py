@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from flint import fmpz_poly
 
 from optdp.errors import ProblemError
+from optdp.math.effort import spend
 from optdp.math.exact import Number, show, to_fraction
 from optdp.math.pmf import BinomialPmf, ExactPmf, Pmf, common_denominator, excess_over_one
 
@@ -163,6 +164,7 @@ class Population:
             raise ProblemError("others and contributions may have at most 1,000,000 combinations. Found more.")
         last = rest.last + len(law) - 1
         _check_secrets(len(law), last)
+        spend(len(law) * (last + 1) / 50 + 10 * last, "exact laws of the sum")
         conditionals = tuple(rest.shifted(w, last) for w in range(len(law)))
         spec = {
             "kind": "others",
@@ -250,6 +252,7 @@ def _whole(value: Any, name: str) -> int:
 
 def _law(values: Sequence[Number], name: str, least: int = 2) -> Distribution:
     """A checked probability vector."""
+    spend(4 * len(values), "probabilities")
     law = tuple(to_fraction(value, name) for value in values)
     if len(law) < least:
         raise ProblemError(
@@ -289,6 +292,7 @@ def _independent(
             "coarser contributions, or a binomial population, which has a closed form."
         )
     _check_secrets(sum(len(law) for law, _ in listed), last)
+    spend(reach * (1 + len(listed)) * (1 + bits / 2000) + count_places(listed, last) / 50, "exact laws of the sum")
     exact = [(ExactPmf.from_fractions(law), count) for law, count in listed]
     product, denominator = fmpz_poly([1]), 1
     for law, count in exact:
@@ -300,6 +304,11 @@ def _independent(
         people.append(Person(count, tuple(others.shifted(w + known, last) for w in range(law.last + 1))))
     total = _coefficients(product, denominator).shifted(known, last)
     return Population(last, tuple(people), total, spec, listed)
+
+
+def count_places(listed: Sequence[tuple[Distribution, int]], last: int) -> int:
+    """How many places all laws of a sum up to `last` have, one for each contribution of each kind of person."""
+    return sum(len(law) for law, _ in listed) * (last + 1)
 
 
 def _check_secrets(count: int, last: int) -> None:

@@ -18,6 +18,16 @@ from tests.artifact.hostile_forms import Document, order_document, plan_document
 
 DIGITS = "7" * 399
 HUGE = 1 << 4096
+CLAIM = {
+    "epsilon": "1e9",
+    "ordinary_epsilon": "infinite",
+    "mae": "1e299",
+    "mse": "1e299",
+    "worst_error": "1e299",
+    "baseline_mae": "1e299",
+    "never_worse": False,
+}
+"""A claim that nearly every table keeps, so that all of it has to be looked at."""
 
 
 def reader(path: Path, folder: Path, random: Random) -> list[str]:
@@ -133,8 +143,7 @@ def sizes(folder: Path, random: Random) -> list[str]:
     tails = [{"law": "geometric", "q": ["9", "10"]}, {"law": "geometric", "q": [str(HUGE // 2 + 1), str(HUGE)]}]
     document["tail"] = random.choice([*tails, *([] if outside == "geometric" else [None, None])])
     document["provenance"] = {}
-    claim = {"epsilon": "1e9", "mae": "1e299", "mse": "1e299", "worst_error": "1e299", "baseline_mae": "1e299"}
-    document["claim"].update(claim, ordinary_epsilon="infinite", never_worse=False)
+    document["claim"].update(CLAIM)
     return reader(written(folder, sealed(document)), folder, random)
 
 
@@ -149,7 +158,7 @@ def prices(folder: Path, random: Random) -> list[str]:
     document["tail"] = {"law": "geometric", "q": ["9", "10"]}
     price = [random.choice(["1e-300", "1e300", "0.5", "0"]) for _ in range(size)]
     document["provenance"] = {"prices": {"z": " ".join(price), "u": [" ".join(price[::-1])] * steps}}
-    document["claim"].update(epsilon="1e9", ordinary_epsilon="infinite", never_worse=False, mae="1e299", mse="1e299")
+    document["claim"].update(CLAIM)
     return reader(written(folder, sealed(document)), folder, random)
 
 
