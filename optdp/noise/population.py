@@ -74,6 +74,14 @@ class Population:
         """The largest contribution of anybody, `D`: the sensitivity of the sum."""
         return max(person.largest for person in self.people)
 
+    @property
+    def bytes_needed(self) -> float:
+        """About how much memory the exact laws take; none if there is a closed form."""
+        laws = {id(law): law for law in (self.total, *(person.conditionals[0] for person in self.people))}
+        exact = [law for law in laws.values() if isinstance(law, ExactPmf)]
+        places = sum(len(person.conditionals) for person in self.people) * (self.last + 1) if exact else 0
+        return sum(len(law.weights) * (law.denominator.bit_length() / 8 + 40) for law in exact) + 8.0 * places
+
     @cached_property
     def describe(self) -> str:
         """One line for people to read."""
@@ -292,7 +300,8 @@ def _independent(
             "coarser contributions, or a binomial population, which has a closed form."
         )
     _check_secrets(sum(len(law) for law, _ in listed), last)
-    spend(reach * (1 + len(listed)) * (1 + bits / 2000) + count_places(listed, last) / 50, "exact laws of the sum")
+    longer = bits / 2500 * (1 + math.log2(1 + bits / 10_000) / 2)
+    spend(reach * (1 + len(listed)) * (1 + longer) + count_places(listed, last) / 50, "exact laws of the sum")
     exact = [(ExactPmf.from_fractions(law), count) for law, count in listed]
     product, denominator = fmpz_poly([1]), 1
     for law, count in exact:
