@@ -119,7 +119,8 @@ class _Columns:
         """`y(x)`, in units of `2^-(unit + BITS)`; None if the work is more than is allowed."""
         cost, z, gaps = row.cost << BITS, row.z << BITS, row.gaps
         away, likely = abs(x - self.likely), self.likely
-        best = cost * away**power + z * away + sum(gap * line[likely] for gap, line in zip(gaps, self.u, strict=True))
+        best: int = cost * away**power + z * away
+        best += sum(gap * line[likely] for gap, line in zip(gaps, self.u, strict=True))
         bounds, home, each = self._bounds(gaps), x // BLOCK, 1 + len(gaps)
         ways = (bounds.onward, range(home, len(self.blocks))), (bounds.back, range(home - 1, -1, -1))
         for beyond, places in ways:

@@ -35,6 +35,9 @@ _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 
 def parse(data: bytes, most: int = MAX_VALUES) -> Any:
     """The value that `data` spells, of at most `most` values; whatever is wrong with it is an ArtifactError."""
+    if max(data.count(b","), 2 * (data.count(b"[") + data.count(b"{"))) > most:  # before any of them takes memory
+        raise ArtifactError(f"JSON may hold {most:,} values. Found more. Do not use the file: optdp did not write it.")
+    spend(0.7 * data.count(b",") + 6 * data.count(b"{") + len(data) / 200, "what stands in it")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -42,9 +45,6 @@ def parse(data: bytes, most: int = MAX_VALUES) -> Any:
             f"An artifact must be UTF-8 text. Found byte {data[error.start]:#04x} at {error.start}. "
             "Give the file that optdp wrote."
         ) from None
-    if max(data.count(b","), 2 * (data.count(b"[") + data.count(b"{"))) > most:  # before any of them takes memory
-        raise ArtifactError(f"JSON may hold {most:,} values. Found more. Do not use the file: optdp did not write it.")
-    spend(0.7 * data.count(b",") + len(data) / 200, "what stands in it")
     if depth(data) > MAX_DEPTH:
         raise ArtifactError(
             f"JSON may nest {MAX_DEPTH} brackets. Found more. Do not use the file: optdp did not write it."

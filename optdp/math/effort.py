@@ -1,8 +1,8 @@
 """How much work a file may ask for, counted before it is done.
 
 A few kilobytes, right in form, can ask for hours: a thousand parties, a million inputs, every quotient of a thousand
-secrets. Whoever opens a file of somebody else does so within `limited()`. Then what is about to be computed is announced
-by `spend`, and refused if all that was announced exceeds STEPS. A step is an operation of two balls, about a
+secrets. Whoever opens a file of somebody else does so within `limited()`. Then what is about to be computed is
+announced by `spend`, and refused if all that was announced exceeds STEPS. A step is an operation of two balls, about a
 microsecond; counts, not clocks, so that a file is refused on every machine or on none. Elsewhere `spend` does nothing.
 """
 
@@ -14,7 +14,7 @@ from contextvars import ContextVar
 
 from optdp.errors import ArtifactError
 
-STEPS = 1_200_000
+STEPS = 1_000_000
 """The most steps that are taken for a file without having been asked to be patient."""
 
 _spent: ContextVar[list[float] | None] = ContextVar("spent", default=None)

@@ -212,10 +212,10 @@ class MultiLTEFile(Documented):
                 f"All parties must count in one unit, for their sums are added. Found the units {listed}. Convert "
                 "them, or use the coefficients f."
             )
-        named = {repr(party): party for party in itertools.chain.from_iterable(every)}
+        named = {party.model_dump_json(): party for party in itertools.chain.from_iterable(every)}
         # Once each: a file may name a thousand alike.
         built = dict(zip(named, _built(list(named.values())), strict=True))
-        worlds = [[built[repr(party)] for party in parties] for parties in every]
+        worlds = [[built[party.model_dump_json()] for party in parties] for parties in every]
         return MultiLTE(
             parties=worlds[0],
             epsilon=self.epsilon,

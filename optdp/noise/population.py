@@ -172,7 +172,7 @@ class Population:
             raise ProblemError("others and contributions may have at most 1,000,000 combinations. Found more.")
         last = rest.last + len(law) - 1
         _check_secrets(len(law), last)
-        spend(len(law) * (last + 1) / 50 + 10 * last, "exact laws of the sum")
+        spend(len(law) * (last + 1) / 30 + 10 * last, "exact laws of the sum")
         conditionals = tuple(rest.shifted(w, last) for w in range(len(law)))
         spec = {
             "kind": "others",
@@ -300,8 +300,8 @@ def _independent(
             "coarser contributions, or a binomial population, which has a closed form."
         )
     _check_secrets(sum(len(law) for law, _ in listed), last)
-    longer = bits / 2500 * (1 + math.log2(1 + bits / 10_000) / 2)
-    spend(reach * (1 + len(listed)) * (1 + longer) + count_places(listed, last) / 50, "exact laws of the sum")
+    longer = bits / 1000 * (0.6 + bits / 400_000)
+    spend(reach * (1 + len(listed)) * (2 + longer) + count_places(listed, last) / 30, "exact laws of the sum")
     exact = [(ExactPmf.from_fractions(law), count) for law, count in listed]
     product, denominator = fmpz_poly([1]), 1
     for law, count in exact:

@@ -254,11 +254,10 @@ def _shared_table(last: int, random: Random) -> Document:
         near = random.choice([1, 3, 100])
         size = 64 * near
         share["contraction_denominator"] = str(1 << (size - 1).bit_length())
-        rows = []
-        for x in range(last + 1):
-            reached = range(max(0, min(x, last + 1 - near)), min(last + 1, max(0, min(x, last + 1 - near)) + near))
-            rows.append(_row(reached, (size - 1).bit_length()))
-        share["contraction"] = rows
+        starts = [max(0, min(x, last + 1 - near)) for x in range(last + 1)]
+        share["contraction"] = [
+            _row(range(start, min(last + 1, start + near)), (size - 1).bit_length()) for start in starts
+        ]
     rows, wide = random.choice([(0, 0), (0, 0), (20, 50), (last + 1, 100), (1, 2000)])
     rows = min(rows, last + 1, 3000)
     if not rows:
@@ -305,64 +304,78 @@ def large_orders(folder: Path, random: Random) -> list[str]:
             ["verify", str(path)],
             ["report", str(path), "--out", str(folder / "out.html")],
             ["sign", str(path), "--key", str(folder / "key.pem"), "--create-key"],
-            ["shuffle", str(path), "--data", str(folder / "points.csv"), "--column", "x", "--out", str(folder / "o.csv")],
+            ["shuffle", str(path), "--data", str(folder / "points.csv"), "--column", "x", "--out", str(folder / "o")],
         ]
-    )  # fmt: skip
+    )
 
 
 # ---------------------------------------------------------------------- problem files that nobody can mean
 
 
+def _toml(kind: str, tables: str = "", **keys: Any) -> str:
+    """A problem file; JSON says texts, integers and lists as TOML does."""
+    lines = [f"{name} = {json.dumps(value)}\n" for name, value in {"kind": kind, **keys}.items()]
+    return "".join(lines) + tables
+
+
+def _people(kind: str, name: str = "[population]", **keys: Any) -> str:
+    return f"{name}\n" + _toml(kind, **keys)
+
+
+def _parties(count: int, n: int, alike: bool = True) -> str:
+    return "".join(
+        _people("binomial", "[[parties]]", n=n, p="0.5" if alike else f"0.{i:04d}") for i in range(1, count + 1)
+    )
+
+
 def absurd_problems(folder: Path, random: Random) -> list[str]:
     """Every kind of problem with numbers that no computer can serve: refused by a rule, not by patience."""
-    whole = str(random.choice([10**12, 10**15, 10**18, 2**63, 10**60]))
-    noise = 'epsilon = "0.5"\n'
-    long_law = json.dumps(_even(60_000))
-    kinds = json.dumps([f"{i}/20011" for i in range(1, 6)])
-    texts = [
-        f'kind = "single-lte"\n{noise}[population]\nkind = "binomial"\nn = {whole}\np = "0.5"\n',
-        f'kind = "single-lte"\n{noise}[population]\nkind = "iid"\nn = 1000000000\npmf = ["0.5", "0.3", "0.2"]\n',
-        f'kind = "single-lte"\n{noise}[population]\nkind = "iid"\nn = 10\npmf = {long_law}\n',
-        f'kind = "single-lte"\n{noise}[population]\nkind = "others"\nothers = {long_law}\ncontributions = 10000\n',
-        f'kind = "single-lte"\n{noise}[population]\nkind = "counts"\ncounts = {[10**9] * 300}\n',
-        f'kind = "single-lte"\n{noise}'
-        + "".join(f'[[population]]\nkind = "iid"\nn = 4000\npmf = ["0.{i:03d}", "0.5", "0.{500 - i:03d}"]\n'
-                  for i in range(1, 400)),
-        f'kind = "single-lte"\n{noise}fallback_epsilon = "2"\n[population]\nkind = "binomial"\nn = 1000000\np = "0.5"\n',
-        f'kind = "multi-lte"\n{noise}' + '[[parties]]\nkind = "binomial"\nn = 5000\np = "0.5"\n' * 200,
-        f'kind = "multi-lte"\n{noise}'
-        + "".join(f'[[parties]]\nkind = "binomial"\nn = 5000\np = "0.{i:04d}"\n' for i in range(1, 1000)),
-        f'kind = "multi-lte"\n{noise}f = [1000, -1000]\n' + '[[parties]]\nkind = "binomial"\nn = 1000000\np = "0.5"\n' * 2,
-        f'kind = "multi-lte"\n{noise}method = "divisible"\n'
-        + '[[parties]]\nkind = "binomial"\nn = 1000000000\np = "0.5"\n' * 2,
-        f'kind = "multi-lte"\nepsilon = "1e-12"\nmethod = "geometric"\nhonest = 1\n'
-        + '[[parties]]\nkind = "binomial"\nn = 1000000000\np = "0.5"\n' * 999,
-        f'kind = "amplification"\neps0 = "1"\nn = {whole}\ndelta = "1e-6"\n[randomizer]\nkind = "k-rr"\nk = {whole}\n',
-        f'kind = "amplification"\neps0 = "1"\nn = {whole}\ndelta = "1e-300"\n[randomizer]\nkind = "generic"\n',
-        f'kind = "amplification"\neps0 = "1"\nn = 100\ndelta = "1e-6"\nrounds = {whole}\n[randomizer]\nkind = "generic"\n',
-        f'kind = "amplification"\neps0 = "1"\nn = 100\ndelta = "1e-6"\n[randomizer]\nkind = "hadamard"\nmessages = {whole}\n',
-        f'kind = "amplification"\neps0 = "1"\nn = 100\ndelta = "1e-6"\n[randomizer]\nkind = "subset-selection"\nd = {whole}\n'
-        f"size = {whole}\n",
-        'kind = "amplification"\neps0 = "1"\nn = 100\ndelta = "1e-6"\n[randomizer]\nkind = "channel"\n'
-        f"matrix = [{', '.join([kinds] * 20_000)}]\n",
-        f'kind = "krr-count"\nn = {whole}\nn_x0 = {whole}\nk = 10\neps0 = "1"\nepsilon = "0.5"\n',
-        f'kind = "krr-count"\ncounts = {[10**12] * 2000}\neps0 = "1"\nepsilon = "0.5"\n',
-        f'kind = "metric-shuffle"\nmechanism = "geo"\nn = {whole}\nk = {whole}\ndelta = "1e-4"\nepsilon = "0.2"\n',
-        f'kind = "metric-shuffle"\nmechanism = "rr"\nn = 1000\nk = {whole}\ndelta = "1e-4"\nepsilon = "0.2"\n'
-        f"max_distance = {whole}\n",
-        'kind = "metric-shuffle"\nmechanism = "sgdl"\nn = 1000\nk = 100\ndelta = "1e-4"\nepsilon = "1e-12"\n',
-        f'kind = "metric-shuffle"\nmechanism = "hybrid"\nn = 1000\nk = 100\ndelta = "1e-4"\nepsilon = "0.5"\nc = {whole}\n',
-        f'kind = "metric-shuffle"\nmechanism = "geo"\nn = 1000\nk = 100\ndelta = "1e-4"\nepsilon = "0.2"\n'
-        f"dimensions = {whole}\n",
-        f'kind = "shuffle-histogram"\nn = {whole}\nk = {whole}\nepsilon = "0.5"\ndelta = "1e-6"\n',
-        f'kind = "shuffle-histogram"\nn = 1000\nlabels = {json.dumps([str(i) for i in range(200_000)])}\n'
-        'epsilon = "0.5"\ndelta = "1e-6"\n',
-        f'kind = "real-sum"\nn = {whole}\nepsilon = "0.5"\ndelta = "1e-6"\nk = {whole}\n',
-        f'kind = "real-sum"\nepsilon = "1e-9"\ndelta = "1e-300"\naverage_mse = "1e-300"\n',
-        f'kind = "order-shuffle"\nalpha = "1"\n[groups]\ngraph = "edges.csv"\nn = {whole}\n',
-        'kind = "order-shuffle"\nalpha = "1e-300"\n[groups]\ngraph = "edges.csv"\nhops = 1000000000\n',
-    ]  # fmt: skip
-    number = random.randrange(len(texts))
+    whole = random.choice([10**12, 10**15, 10**18, 2**63, 10**60])
+    noise = {"epsilon": "0.5"}
+    promise = {"epsilon": "0.5", "delta": "1e-6"}
+    shuffled: Document = {"eps0": "1", "n": 100, "delta": "1e-6"}
+    metric: Document = {"n": 1000, "k": 100, "delta": "1e-4", "epsilon": "0.2"}
+    row = [f"{i}/15" for i in range(1, 6)]
+    three = ["0.5", "0.3", "0.2"]
+    many = "".join(
+        _people("iid", "[[population]]", n=4000, pmf=[f"0.{i:03d}", "0.5", f"0.{500 - i:03d}"]) for i in range(1, 400)
+    )
+
+    def randomizer(kind: str, **keys: Any) -> str:
+        return "[randomizer]\n" + _toml(kind, **keys)
+
+    makers: list[Callable[[], str]] = [
+        lambda: _toml("single-lte", _people("binomial", n=whole, p="0.5"), **noise),
+        lambda: _toml("single-lte", _people("iid", n=10**9, pmf=three), **noise),
+        lambda: _toml("single-lte", _people("iid", n=10, pmf=_even(60_000)), **noise),
+        lambda: _toml("single-lte", _people("others", others=_even(60_000), contributions=10_000), **noise),
+        lambda: _toml("single-lte", _people("counts", counts=[10**9] * 300), **noise),
+        lambda: _toml("single-lte", many, **noise),
+        lambda: _toml("single-lte", _people("binomial", n=10**6, p="0.5"), fallback_epsilon="2", **noise),
+        lambda: _toml("multi-lte", _parties(200, 5000), **noise),
+        lambda: _toml("multi-lte", _parties(999, 5000, False), **noise),
+        lambda: _toml("multi-lte", _parties(2, 10**6), f=[1000, -1000], **noise),
+        lambda: _toml("multi-lte", _parties(2, 10**9), method="divisible", **noise),
+        lambda: _toml("multi-lte", _parties(999, 10**9), epsilon="1e-12", method="geometric", honest=1),
+        lambda: _toml("amplification", randomizer("k-rr", k=whole), eps0="1", n=whole, delta="1e-6"),
+        lambda: _toml("amplification", randomizer("generic"), eps0="1", n=whole, delta="1e-300"),
+        lambda: _toml("amplification", randomizer("generic"), rounds=whole, **shuffled),
+        lambda: _toml("amplification", randomizer("hadamard", messages=whole), **shuffled),
+        lambda: _toml("amplification", randomizer("subset-selection", d=whole, size=whole), **shuffled),
+        lambda: _toml("amplification", randomizer("channel", matrix=[row] * 20_000), **shuffled),
+        lambda: _toml("krr-count", n=whole, n_x0=whole, k=10, eps0="1", **noise),
+        lambda: _toml("krr-count", counts=[10**12] * 2000, eps0="1", **noise),
+        lambda: _toml("metric-shuffle", mechanism="geo", **metric | {"n": whole, "k": whole}),
+        lambda: _toml("metric-shuffle", mechanism="rr", max_distance=whole, **metric | {"k": whole}),
+        lambda: _toml("metric-shuffle", mechanism="sgdl", **metric | {"epsilon": "1e-12"}),
+        lambda: _toml("metric-shuffle", mechanism="hybrid", c=whole, **metric),
+        lambda: _toml("metric-shuffle", mechanism="geo", dimensions=whole, **metric),
+        lambda: _toml("shuffle-histogram", n=whole, k=whole, **promise),
+        lambda: _toml("shuffle-histogram", n=1000, labels=[str(i) for i in range(150_000)], **promise),
+        lambda: _toml("real-sum", n=whole, k=whole, **promise),
+        lambda: _toml("real-sum", epsilon="1e-9", delta="1e-300", average_mse="1e-300"),
+        lambda: _toml("order-shuffle", f'[groups]\ngraph = "edges.csv"\nn = {whole}\n', alpha="1"),
+        lambda: _toml("order-shuffle", '[groups]\ngraph = "edges.csv"\nhops = 1000000000\n', alpha="1e-300"),
+    ]
     (folder / "edges.csv").write_text("a,b\n" + "\n".join(f"{i},{(i * 7 + 1) % 3000}" for i in range(3000)))
-    path = written(folder, texts[number], "p.toml")
-    return ["solve", str(path)]
+    return ["solve", str(written(folder, random.choice(makers)(), "p.toml"))]
