@@ -16,6 +16,7 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from optdp.errors import ProblemError
+from optdp.math.pmf import BinomialPmf
 from optdp.noise.block import Block, View, improve
 from optdp.noise.matrix import NoiseMatrix
 from optdp.noise.multi import MultiLTE
@@ -189,6 +190,7 @@ def starts(problem: MultiLTE, alone: Sequence[NoiseMatrix]) -> Iterator[tuple[Dr
             f"A joint plan hides people in every set of {problem.honest} parties; at most {MOST_SETS:,} sets are "
             f'looked at. Found {sets:,}. Use method = "divisible".'
         )
+    _check_cells(_fewest_cells(problem))
     unit = float(problem.epsilon) / problem.sensitivity
     spread = 1 + WIDEST * _deviation(parties_of(problem, [0] * len(problem.parties)))
     margins: set[int] = set()
@@ -199,11 +201,7 @@ def starts(problem: MultiLTE, alone: Sequence[NoiseMatrix]) -> Iterator[tuple[Dr
         margins.add(margin)
         parties = parties_of(problem, [margin] * len(problem.parties))
         cells = sum(len(party.targets) * len(party.reports) for party in parties)
-        if cells > CELLS:
-            raise ProblemError(
-                f"A joint plan is designed for up to {CELLS:,} entries in all tables. Found {cells:,}. Use fewer "
-                'people, a larger epsilon, or method = "divisible".'
-            )
+        _check_cells(cells)
         tables = []
         for party, matrix in zip(parties, alone, strict=True):
             table = (1 - FLOOR) * party.table(matrix) + FLOOR / len(party.reports)
@@ -212,6 +210,20 @@ def starts(problem: MultiLTE, alone: Sequence[NoiseMatrix]) -> Iterator[tuple[Dr
         yield Draft(tuple(parties), tuple(tables), problem.honest), paces, 1e-3 if large else 1e-6
         if large:
             return
+
+
+def _check_cells(cells: int) -> None:
+    if cells > CELLS:
+        raise ProblemError(
+            f"A joint plan is designed for up to {CELLS:,} entries in all tables. Found {cells:,}. Use fewer "
+            'people, a larger epsilon, or method = "divisible".'
+        )
+
+
+def _fewest_cells(problem: MultiLTE) -> int:
+    """What tables of very many people have at least: inputs a standard deviation around the mean, outputs as far."""
+    totals = [(abs(factor), party.total) for factor, party in zip(problem.f, problem.parties, strict=True)]
+    return sum(int(factor * t.n * t.p * (1 - t.p)) for factor, t in totals if isinstance(t, BinomialPmf))
 
 
 def _deviation(parties: Sequence[Party]) -> float:
