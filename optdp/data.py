@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TextIO
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TextIO
 
 from optdp.artifact.files import name_of
 from optdp.errors import ProblemError
 from optdp.math.exact import shown
+
+if TYPE_CHECKING:  # reading needs no numpy, and verifying an order must do without
+    import numpy as np
+    from numpy.typing import NDArray
 
 LARGEST_DATA = 2 * 1024**3
 """The largest data file in bytes: all of its cells have to fit into the memory."""
@@ -91,40 +93,56 @@ def _ragged(number: int, width: int, found: int) -> ProblemError:
 
 def whole_numbers(cells: Sequence[str], name: str, least: int, most: int, clip: bool) -> NDArray[np.int64]:
     """The cells as whole numbers in `least..most`; `clip` moves those outside to the nearest end."""
-    if not -WHOLE < least <= most < WHOLE:
-        raise ProblemError(f"Ends must be in order and below 2^53. Found {shown(least)} and {shown(most)}.")
-    values = _floats(cells)
-    _check(cells, np.isfinite(values) & (np.floor(values) == values), name, "a whole number")
-    return _within(cells, values, name, least, most, clip).astype(np.int64)
+    import numpy as np
+
+    return np.asarray(wholes(cells, name, least, most, clip))
 
 
 def real_numbers(cells: Sequence[str], name: str, least: float, most: float, clip: bool) -> NDArray[np.float64]:
     """The cells as finite numbers in `least..most`; `clip` moves those outside to the nearest end."""
+    import numpy as np
+
+    return np.asarray(reals(cells, name, least, most, clip))
+
+
+def wholes(cells: Sequence[str], name: str, least: int, most: int, clip: bool) -> array[int]:
+    """As `whole_numbers`, without numpy."""
+    if not -WHOLE < least <= most < WHOLE:
+        raise ProblemError(f"Ends must be in order and below 2^53. Found {shown(least)} and {shown(most)}.")
+    values = _floats(cells)
+    _check(cells, map(float.is_integer, values), name, "a whole number")  # of nan and infinity it is false
+    return array("q", map(int, _within(cells, values, name, least, most, clip)))
+
+
+def reals(cells: Sequence[str], name: str, least: float, most: float, clip: bool) -> array[float]:
+    """As `real_numbers`, without numpy."""
     if not -math.inf < least <= most < math.inf:
         raise ProblemError(f"Ends must be finite and in order. Found {shown(least)} and {shown(most)}.")
     values = _floats(cells)
-    _check(cells, np.isfinite(values), name, "a finite number")
+    _check(cells, map(math.isfinite, values), name, "a finite number")
     return _within(cells, values, name, least, most, clip)
 
 
 def labels(cells: Sequence[str], name: str, known: Sequence[str]) -> NDArray[np.int64]:
     """The place of each cell in `known`."""
+    import numpy as np
+
     places = {label: i for i, label in enumerate(known)}
     if len(places) < len(known):
         raise ProblemError(f"The labels of {_plain(name)} must differ. Found one of them twice. Remove it.")
     found = np.fromiter((places.get(cell.strip(), -1) for cell in cells), np.int64, len(cells))
-    _check(cells, found >= 0, name, f"one of {_few(known)}")
+    _check(cells, (found >= 0).tolist(), name, f"one of {_few(known)}")
     return found
 
 
-def _floats(cells: Sequence[str]) -> NDArray[np.float64]:
+def _floats(cells: Sequence[str]) -> array[float]:
     """The numbers, and nan for what is none."""
     if "_" not in "".join(cells):  # Python reads 1_000 as a number, people do not
         try:
-            return np.array(cells, dtype=np.float64)
+            return array("d", map(float, cells))
         except ValueError:
             pass
-    return np.array([_float(cell) for cell in cells], dtype=np.float64)
+    return array("d", map(_float, cells))
 
 
 def _float(cell: str) -> float:
@@ -134,26 +152,29 @@ def _float(cell: str) -> float:
         return math.nan
 
 
-def _check(cells: Sequence[str], fine: NDArray[np.bool_], name: str, rule: str) -> None:
-    if not fine.all():
-        count, first = int((~fine).sum()), int(np.argmin(fine))
+def _check(cells: Sequence[str], fine: Iterable[bool], name: str, rule: str) -> None:
+    given = list(fine)
+    if not all(given):
+        wrong = [i for i, good in enumerate(given) if not good]
         raise ProblemError(
-            f"{_plain(name)} must be {rule} in every row. Found {_others(count, 'that is not', 'that are not')}, "
-            f"the first {shown(cells[first])} in row {first + 2}. Correct the data."
+            f"{_plain(name)} must be {rule} in every row. Found {_others(len(wrong), 'that is not', 'that are not')}, "
+            f"the first {shown(cells[wrong[0]])} in row {wrong[0] + 2}. Correct the data."
         )
 
 
 def _within(
-    cells: Sequence[str], values: NDArray[np.float64], name: str, least: float, most: float, clip: bool
-) -> NDArray[np.float64]:
-    fine = (values >= least) & (values <= most)
-    if not clip and not fine.all():
-        count, first = int((~fine).sum()), int(np.argmin(fine))
+    cells: Sequence[str], values: array[float], name: str, least: float, most: float, clip: bool
+) -> array[float]:
+    if not values or (least <= min(values) and max(values) <= most):
+        return array("d", [value + 0.0 for value in values])  # no minus zero
+    wrong = [i for i, value in enumerate(values) if not least <= value <= most]
+    if not clip:
         raise ProblemError(
-            f"{_plain(name)} must be between {least} and {most}. Found {_others(count, 'outside', 'outside')}, "
-            f"the first {_plain(cells[first].strip())} in row {first + 2}. Use --clip to move them to the nearest end."
+            f"{_plain(name)} must be between {least} and {most}. Found {_others(len(wrong), 'outside', 'outside')}, "
+            f"the first {_plain(cells[wrong[0]].strip())} in row {wrong[0] + 2}. "
+            "Use --clip to move them to the nearest end."
         )
-    return np.clip(values, least, most) + 0.0  # no minus zero
+    return array("d", [min(max(value, least), most) + 0.0 for value in values])
 
 
 def _others(count: int, one: str, many: str) -> str:

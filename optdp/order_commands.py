@@ -110,7 +110,7 @@ def show_verified_order(path: Path, as_json: bool, further: Callable[[str], dict
     table = Table(show_header=False, box=None, padding=(0, 2))
     table.add_row("[bold green]verified[/]", escape(str(path)))
     table.add_row("alpha", f"{certified}  (claimed {claim['alpha']})")
-    table.add_row("sensitivity", f"{found.sensitivity:,}, recomputed from {len(found.groups):,} groups")
+    table.add_row("sensitivity", f"{found.sensitivity:,}, recomputed from {len(found.plain):,} groups")
     out.print(table)
     show_further(figures)
     print(f"  sha256  {found.artifact.sha256}")

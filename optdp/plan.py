@@ -11,6 +11,7 @@ from typing import Any
 
 from optdp.errors import CertificateError, OptdpError, ProblemError, SolverError
 from optdp.math.exact import decimal_down, decimal_up, precision, show
+from optdp.noise.block import Effort
 from optdp.noise.bound import Prices
 from optdp.noise.divisible import design, geometric
 from optdp.noise.joint import Draft, descend, rounded, starts
@@ -25,8 +26,8 @@ from optdp.outcome import Outcome, shown_epsilon
 
 RESERVE = Fraction(996, 1000)
 """The share of epsilon that the first plan spends, so that the programs have room."""
-MORE_TRIES, DESCENT = 20.0, 540.0
-"""Seconds after which no further start is tried, and after which a descent ends with what it has."""
+MORE_TRIES, DESCENT = 100_000_000, 2_500_000_000
+"""Work (`Effort`) after which no further start is tried, and after which a descent ends with what it has."""
 MOST_PARTIES = 64
 """With more parties each designs its noise alone."""
 BITS = (62, 128)
@@ -42,7 +43,7 @@ Found = tuple[tuple[Table, ...], PlanCertificate, str, str]
 class PlanSolution(Outcome[MultiLTE, PlanCertificate]):
     """What came out for several entities: a table for each, their joint certificate, and the numbers asked for first.
 
-    `status` is "local optimum", "time limit", "designed alone", "baseline" or "interrupted". The lower bound holds
+    `status` is "local optimum", "work limit", "designed alone", "baseline" or "interrupted". The lower bound holds
     for every plan, and for one entity that holds all data.
     """
 
@@ -183,18 +184,18 @@ def _joint(problem: MultiLTE, progress: Progress) -> Found:
     latest: Draft | None = None
     power = 1 if problem.objective == "mae" else 2
     status = "local optimum"
-    begin = time.perf_counter()
+    effort = Effort()
     try:
         alone = _alone(problem, progress)
         for start, paces, patience in starts(problem, alone):
-            if best is not None and time.perf_counter() - begin > MORE_TRIES:
+            if best is not None and effort.spent > MORE_TRIES:
                 break
             best = best or start
-            for plan in descend(start, problem, paces, progress, patience, begin + DESCENT):
+            for plan in descend(start, problem, paces, progress, patience, effort, DESCENT):
                 latest = plan
             best, latest = _better(best, latest, power), None
-        if time.perf_counter() - begin > DESCENT:
-            status = "time limit"
+        if effort.spent > DESCENT:
+            status = "work limit"
     except KeyboardInterrupt:
         status = "interrupted"
         best = _better(best, latest, power)

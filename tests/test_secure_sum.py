@@ -38,8 +38,8 @@ import json, os, signal, sys, time
 from optdp import secure_sum as module
 from optdp.errors import OptdpError
 
-usual = module._Meeting.add
-mpyc = module._load_mpyc()
+usual = module.Meeting.add
+mpyc = module.load_mpyc()
 split, degrees = mpyc.thresha.random_split, []
 mpyc.thresha.random_split = lambda field, s, t, m: degrees.append(t) or split(field, s, t, m)
 sys.argv = ["optdp", "aggregate", "--help", "-M3", "--VERSION"]
@@ -57,7 +57,7 @@ print("{}", flush=True)
 for line in sys.stdin:
     job = json.loads(line)
     act = job.pop("act", None)
-    module._Meeting.add = acting(act) if act else usual
+    module.Meeting.add = acting(act) if act else usual
     began = time.monotonic()
     try:
         answer = {"sum": module.secure_sum(**job), "degrees": degrees}
@@ -203,7 +203,7 @@ def test_all_shares_are_needed_to_open(crew: Crew) -> None:
         for answer in crew.add([1] * m):
             assert answer
             assert answer["degrees"] == [m - 1]
-    mpyc = module._load_mpyc()
+    mpyc = module.load_mpyc()
     p, m = 5, 3
     seen = []
     for secret in (0, 3):
@@ -367,11 +367,11 @@ def test_what_makes_no_sense_is_refused(changes: dict[str, Any], message: str) -
 
 
 def test_without_mpyc(monkeypatch: pytest.MonkeyPatch) -> None:
-    module._load_mpyc.cache_clear()
+    module.load_mpyc.cache_clear()
     monkeypatch.setitem(sys.modules, "mpyc", None)
     with pytest.raises(ProblemError, match=r'^aggregate needs MPyC: pip install "optdp\[mpc\]"$'):
         secure_sum(**job(1, 0, ["localhost:9001", "localhost:9002"]))
-    module._load_mpyc.cache_clear()
+    module.load_mpyc.cache_clear()
 
 
 def test_mpyc_leaves_the_process_as_it_was(capfd: pytest.CaptureFixture[str]) -> None:
@@ -380,8 +380,8 @@ def test_mpyc_leaves_the_process_as_it_was(capfd: pytest.CaptureFixture[str]) ->
         return list(sys.argv), dict(os.environ), list(logging.getLogger().handlers), theirs
 
     before = state()
-    module._load_mpyc.cache_clear()
-    assert module._load_mpyc() is module._load_mpyc()
+    module.load_mpyc.cache_clear()
+    assert module.load_mpyc() is module.load_mpyc()
     assert state() == before
     assert capfd.readouterr() == ("", "")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

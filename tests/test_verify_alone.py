@@ -23,7 +23,8 @@ LOGIC = {
     "optdp.noise", "optdp.noise.population", "optdp.noise.single", "optdp.noise.multi", "optdp.noise.files",
     "optdp.noise.matrix", "optdp.noise.laws", "optdp.noise.certify", "optdp.noise.window",
     "optdp.artifact", "optdp.artifact.files", "optdp.artifact.temporaries", "optdp.artifact.strict_json",
-    "optdp.artifact.tails", "optdp.artifact.npz", "optdp.artifact.format", "optdp.artifact.claims",
+    "optdp.artifact.tails", "optdp.artifact.npz", "optdp.artifact.spelling", "optdp.artifact.format",
+    "optdp.artifact.claims",
     "optdp.artifact.bound_proof", "optdp.artifact.verify", "optdp.artifact.explain",
 }  # fmt: skip
 """What the verdict about one entity's artifact may rest on."""

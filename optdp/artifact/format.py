@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
@@ -18,7 +18,7 @@ from operator import index, lt
 from pathlib import Path
 from typing import Any, get_args
 
-from optdp.artifact import files, npz, strict_json, tails
+from optdp.artifact import files, npz, spelling, strict_json, tails
 from optdp.artifact.strict_json import shown
 from optdp.artifact.tails import MAX_BITS, Share, refused, whole
 from optdp.errors import ArtifactError
@@ -87,15 +87,15 @@ def read(path: str | Path) -> Artifact:
 
 def to_json(artifact: Artifact) -> bytes:
     """The bytes of a JSON file: one line for each top-level key and for each row, the table last."""
-    document = _sealed(artifact)
-    lines = [f'"{key}": {strict_json.friendly(document[key])},' for key in (*KEYS, "sha256")]
-    table = ",\n".join(_lines(artifact.rows))
-    return "\n".join(("{", *lines, '"weights": [', table, "]", "}", "")).encode("ascii")
+    return "".join(_spelled(_sealed(artifact))).encode("ascii")
 
 
 def from_json(data: bytes) -> Artifact:
     """The artifact that JSON bytes hold."""
-    return _checked(strict_json.parse(data))
+    document = strict_json.parse(data)
+    artifact = _checked(document)
+    spelling.check(data, document, _spelled)
+    return artifact
 
 
 def to_npz(artifact: Artifact, probabilities: bool = False) -> bytes:
@@ -105,7 +105,11 @@ def to_npz(artifact: Artifact, probabilities: bool = False) -> bytes:
 
 def from_npz(data: bytes) -> Artifact:
     """The artifact that the bytes of a `.npz` file hold."""
-    return _checked(npz.unpack(data))
+    document = npz.unpack(data)
+    artifact = _checked(document)
+    if data != npz.pack(document) and data != npz.pack(document, True):
+        raise refused("Every byte of a .npz file must be as optdp wrote it", "other bytes around the same content")
+    return artifact
 
 
 def fields(artifact: Artifact) -> dict[str, Any]:
@@ -147,6 +151,17 @@ def _sealed(artifact: Artifact) -> dict[str, Any]:
     document = {**_document(artifact), "weights": artifact.rows, "sha256": artifact.sha256}
     _checked(document)
     return document
+
+
+def _spelled(document: Mapping[str, Any]) -> Iterator[str]:
+    """The text of a file in pieces."""
+    yield "{\n"
+    for key in (*KEYS, "sha256"):
+        yield f'"{key}": {strict_json.friendly(document[key])},\n'
+    yield '"weights": ['
+    for i, line in enumerate(_lines(document["weights"])):
+        yield f",\n{line}" if i else f"\n{line}"
+    yield "\n]\n}\n"
 
 
 def _lines(rows: Iterable[Row]) -> Iterable[str]:

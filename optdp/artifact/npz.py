@@ -19,6 +19,7 @@ import re
 import struct
 import sys
 import zipfile
+import zlib
 from array import array
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
@@ -39,6 +40,10 @@ MAX_WIDTH = 513
 """Bytes of a weight: 2^4096 takes 513."""
 
 _END = struct.Struct("<4s4H2LH")
+_LOCAL = struct.Struct("<4s5H3L2H")
+"""Mark; version, flags, method, time, date (1 January 1980); CRC and both sizes; lengths of the name and of extras."""
+_ENTRY = struct.Struct("<4sBB5H3L5H2L")
+"""Mark, version and system of the writer; the same facts; length of a comment, disk, kind; mode and place."""
 _SIZES = {"|u1": 1, "<i8": 8, "<f8": 8}
 _CODES = {"<i8": "q", "<f8": "d"}
 _HEADER = re.compile(
@@ -66,13 +71,24 @@ def pack(document: dict[str, Any], probabilities: bool = False) -> bytes:
     if probabilities:
         shares = _bytes("<f8", (weight / denominator for weight in weights))  # the quotient of integers is rounded once
         arrays["row_probabilities"] = (len(weights),), shares
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for name, (shape, data) in arrays.items():
-            member = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
-            member.create_system, member.external_attr = 3, 0o644 << 16
-            archive.writestr(member, _header((MEMBERS | PROBABILITIES)[name], shape) + data)
-    return buffer.getvalue()
+    kinds = MEMBERS | PROBABILITIES
+    return _archive({f"{name}.npy": _header(kinds[name], shape) + data for name, (shape, data) in arrays.items()})
+
+
+def _archive(members: dict[str, bytes]) -> bytes:
+    """A zip archive of stored members: every bit of its headers is fixed here, not by the version of a library."""
+    body, directory = [], []
+    place = 0
+    for name, data in members.items():
+        facts = (20, 0, 0, 0, 1 << 5 | 1, zlib.crc32(data), len(data), len(data), len(name), 0)
+        local = _LOCAL.pack(b"PK\x03\x04", *facts) + name.encode("ascii")
+        body += [local, data]
+        entry = _ENTRY.pack(b"PK\x01\x02", 20, 3, *facts, 0, 0, 0, 0o644 << 16, place)
+        directory.append(entry + name.encode("ascii"))
+        place += len(local) + len(data)
+    listed = b"".join(directory)
+    end = _END.pack(b"PK\x05\x06", 0, 0, len(members), len(members), len(listed), place, 0)
+    return b"".join((*body, listed, end))
 
 
 def unpack(data: bytes) -> dict[str, Any]:

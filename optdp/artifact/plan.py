@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from optdp.artifact import files, strict_json, temporaries
 from optdp.artifact.claims import stored
 from optdp.artifact.format import Artifact, to_json
-from optdp.artifact.plan_files import FORMAT, KEYS, VERSION, Table, digest, identity_of
+from optdp.artifact.plan_files import FORMAT, VERSION, Table, digest, identity_of, spelled
 from optdp.artifact.plan_files import Member as Member
 from optdp.artifact.plan_files import is_party as is_party
 from optdp.artifact.plan_files import open_party as open_party
@@ -35,7 +35,7 @@ def write_plan(solution: PlanSolution, folder: Path) -> None:
     check_target(folder)
     check_size(solution.problem, solution.tables)  # nobody could verify it
     claim = solution.claim()
-    bare = [_bare(table) for table in solution.tables]
+    bare = [bare_table(table) for table in solution.tables]
     identity = identity_of(solution.problem.spec(), bare)
     provenance = solution.provenance(version("optdp"))
     members = []
@@ -62,8 +62,7 @@ def write_plan(solution: PlanSolution, folder: Path) -> None:
         }
     )
     document["sha256"] = digest(document)
-    lines = [f'"{key}": {strict_json.friendly(document[key])}' for key in (*KEYS, "sha256")]
-    contents = {"plan.json": ("{\n" + ",\n".join(lines) + "\n}\n").encode("ascii")}
+    contents = {"plan.json": "".join(spelled(document)).encode("ascii")}
     contents |= {party_file(i): to_json(member) for i, member in enumerate(members)}
     files.write_folder(folder, contents)
 
@@ -112,7 +111,7 @@ def _holds_a_plan(folder: Path) -> bool:
     return isinstance(document, dict) and document.get("format") == FORMAT
 
 
-def _bare(table: Table) -> Artifact:
+def bare_table(table: Table) -> Artifact:
     """The table alone, without problem, claim and provenance: what the identity of a plan is made of."""
     if isinstance(table, NoiseMatrix):
         return Artifact(table.inputs, table.outputs, table.denominator, table.rows, table.outside, table.q, {}, {}, {})

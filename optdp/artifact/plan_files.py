@@ -16,7 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optdp.artifact import files, strict_json
+from optdp.artifact import files, spelling, strict_json
 from optdp.artifact.format import Artifact, bare_digest, read
 from optdp.artifact.tails import refused
 from optdp.errors import ArtifactError, ProblemError
@@ -49,6 +49,14 @@ def identity_of(spec: Mapping[str, Any], tables: Sequence[Artifact]) -> str:
 def digest(document: Mapping[str, Any]) -> str:
     """The SHA-256 of `plan.json` but for `sha256` itself."""
     return hashlib.sha256(strict_json.canonical({key: document[key] for key in KEYS}).encode("ascii")).hexdigest()
+
+
+def spelled(document: Mapping[str, Any]) -> Iterator[str]:
+    """The text of `plan.json` in pieces: one line for each key."""
+    yield "{\n"
+    for key in KEYS:
+        yield f'"{key}": {strict_json.friendly(document[key])},\n'
+    yield f'"sha256": {strict_json.friendly(document["sha256"])}\n}}\n'
 
 
 @dataclass(frozen=True)
@@ -137,6 +145,7 @@ def read_plan(folder: Path) -> tuple[MultiLTE, tuple[Table, ...], dict[str, Any]
     data = files.read_bytes(path)
     with named(path):
         document = _checked(strict_json.parse(data))
+        spelling.check(data, document, spelled)
         problem = from_spec(document["problem"])
         if not isinstance(problem, MultiLTE):
             raise refused("The problem of a plan must be of several entities", shown_kind(document["problem"]))

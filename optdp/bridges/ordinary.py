@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
 
 from optdp.errors import CertificateError
 from optdp.math.exact import check_whole, log_upper, precision
-from optdp.noise.certify import row_ratio
+from optdp.noise.certify import row_ratios
 from optdp.noise.matrix import NoiseMatrix
 
 WORK = 20_000_000
@@ -47,23 +46,11 @@ def by_distance(matrix: NoiseMatrix, largest: int = 1) -> ByDistance:
         matrix = replace(matrix)  # so that its balls are of this precision
         step = log_upper(1 / matrix.q) if matrix.q is not None else Fraction(0)
         worst = [d * step for d in range(reach + 1)]
-        tables = {x: None if row is None else dict(row) for x, row in served(matrix, reach)}
-        for x, table in tables.items():
-            for d in range(1, reach + 1):
-                if x - d not in tables:
-                    continue
-                ratio = row_ratio(matrix, (x - d, tables[x - d]), (x, table))
-                if ratio is None:
-                    raise CertificateError(
-                        "This table's ordinary epsilon is infinite: it promises nothing without the prior, and other "
-                        "libraries know no priors. Solve the problem with fallback_epsilon, and use that table."
-                    )
-                worst[d] = max(worst[d], log_upper(ratio))
+        for d, ratio in row_ratios(matrix, reach):
+            if ratio is None:
+                raise CertificateError(
+                    "This table's ordinary epsilon is infinite: it promises nothing without the prior, and other "
+                    "libraries know no priors. Solve the problem with fallback_epsilon, and use that table."
+                )
+            worst[d] = max(worst[d], log_upper(ratio))
     return ByDistance(tuple(accumulate(worst, max)))
-
-
-def served(matrix: NoiseMatrix, reach: int) -> Iterator[tuple[int, tuple[tuple[int, int], ...] | None]]:
-    """The inputs that have a row, or are within `reach` of one that has, and what serves them."""
-    first, last = matrix.inputs
-    for x in range(max(first - reach, 0), min(last + reach, matrix.last) + 1):
-        yield x, matrix.row(x)

@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from optdp.bridges.ordinary import served
 from optdp.math.exact import ball, precision
+from optdp.noise.certify import near_rows
 from optdp.noise.matrix import NoiseMatrix
 
 Floats = npt.NDArray[np.float64]
@@ -63,7 +63,7 @@ class Neighbours:
         with precision():
             matrix = replace(self.matrix)
             first, last = matrix.inputs
-            laws = {x: _inside(matrix, x) for x, _ in served(matrix, self.reach)}
+            laws = {x: _inside(matrix, x) for x in near_rows(matrix, self.reach)}
             for x, law in laws.items():
                 for y in range(x + 1, x + self.reach + 1):
                     if y not in laws or y < first or x > last:

@@ -12,6 +12,7 @@ from optdp.errors import ProblemError
 from optdp.export import c, js, python, sql, tables
 from optdp.export.subject import Subject, of_table, subjects
 from optdp.noise.matrix import NoiseMatrix
+from optdp.noise.shared_noise import SharedNoise
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,13 @@ TARGETS = {
 """The targets, in the order in which they are listed."""
 
 
-def export(source: str | Path | Artifact | NoiseMatrix, target: str, out: str | Path) -> list[Path]:
+def export(source: str | Path | Artifact | NoiseMatrix | SharedNoise, target: str, out: str | Path) -> list[Path]:
     """Write `source` in the form named `target`, and say which files were written.
 
     `source` is a file that `solve` wrote or a plan's folder, whose claims are verified first, or a table about which
     nothing is claimed. `out` is a folder, made if it is not there; of tables it may be a file with their suffix.
     """
-    found = [of_table(source)] if isinstance(source, Artifact | NoiseMatrix) else subjects(source)
+    found = [of_table(source)] if isinstance(source, Artifact | NoiseMatrix | SharedNoise) else subjects(source)
     return write(found, chosen(target), Path(out))
 
 

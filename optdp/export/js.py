@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from optdp.export.sampler import Sampler, flat
 from optdp.export.subject import Subject
-from optdp.export.text import block, filled, head, numbers, single_numbers
+from optdp.export.text import block, filled, head, numbers, pieces, single_numbers
 
 _HALF = 31
 
@@ -20,6 +20,7 @@ def sampler(subject: Subject) -> dict[str, bytes]:
     lists["VECTORS"] = [number for vector in made.vectors for number in _flat_halves(flat(vector))]
     values: dict[str, object] = {name: numbers(entries) for name, entries in lists.items()}
     values |= single_numbers(made.laid) | {"DIGEST": made.digest, "CHECKSUM": made.checksum()}
+    values |= pieces(made.laid, "moved.mjs.in", "moved(x, words, at, word)")
     text = filled("sampler.mjs.in", values | {"HEAD": block(head(subject, made.laid, " *"))})
     return {"sampler.mjs": text.encode("ascii")}
 

@@ -1,7 +1,8 @@
 """The integers of a `Drawing` as exported samplers hold them, and what they cost.
 
 Every list of cuts ends with a mark that no word reaches, so that a search of a fixed number of halving steps may look
-at the last entry instead of going beyond it: all rows are searched in as many steps as the longest one.
+at the last entry instead of going beyond it: all rows are searched in as many steps as the longest one. The rows of a
+contraction come after those of the table.
 
     found = 0
     for step in 2^(steps-1), .., 4, 2, 1:
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from optdp.errors import ProblemError
 from optdp.noise.cuts import END, LIMBS, WORD, Place
@@ -76,7 +77,7 @@ class Layout:
     """The sign and the digits of the noise; no lists without a tail."""
     rows: CutList
     values: tuple[int, ...]
-    """The output of each entry of `rows`."""
+    """The output of each entry of `rows`, or the centre."""
 
     @property
     def base(self) -> int:
@@ -95,16 +96,17 @@ class Layout:
 
     @cached_property
     def top_limit(self) -> int:
-        """A last digit as large as this takes every input beyond FAR, however it goes on."""
+        """A last digit as large as this takes every input beyond FAR, however it goes on; 0 if it does not."""
         noise = self.drawing.noise
-        return 0 if noise is None else (1 << 53) // noise.base ** (len(noise.digits) - 1)
+        return 0 if noise is None or not noise.restarts else (1 << 53) // noise.base ** (len(noise.digits) - 1)
 
     @cached_property
     def rare(self) -> int:
         """An exponent b: a draw looks at more words or more entries with a chance of at most 2^-b."""
         count = len(self.noise.places) + 1  # ties with first words of the noise, and the last digit beyond its end
         if self.rows.words > 1:
-            count += max(self.rows.lengths)
+            table = len(self.drawing.rows)
+            count += max(self.rows.lengths[:table]) + max(self.rows.lengths[table:], default=0)
         return WORD - (count - 1).bit_length()
 
     @property
@@ -119,15 +121,15 @@ def layout(drawing: Drawing) -> Layout:
     """The integers of a drawing, or a refusal of what samplers in other languages cannot hold."""
     noise = drawing.noise
     reach = 0 if noise is None else noise.reach
-    size = max(drawing.last, reach, *map(abs, drawing.outputs))
+    size = max(drawing.last * abs(drawing.factor), reach, *map(abs, drawing.outputs))
     if size >= LARGEST:
         raise ProblemError(
             "Exported samplers need inputs, outputs and noise below 2^45. "
             f"Found {size:,}. Sample with optdp itself, or use a larger epsilon."
         )
-    if noise is not None and noise.q < SMALLEST_RATIO:
+    if noise is not None and noise.restarts and noise.q < SMALLEST_RATIO:
         raise ProblemError("Exported samplers need noise with q of at least 2^-124. Found a smaller one.")
-    entries = sum(len(cuts.places) for cuts in drawing.rows)
+    entries = sum(len(cuts.places) for cuts in (*drawing.rows, *drawing.moves))
     if entries > MOST_CUTS:
         raise ProblemError(
             f"Exported samplers may have {MOST_CUTS:,} entries. Found {entries:,}. Export npz and sample with optdp."
@@ -135,8 +137,8 @@ def layout(drawing: Drawing) -> Layout:
     parts = () if noise is None else (noise.sign, *noise.digits)
     ended = [(*cuts.places, (END,) + (0,) * (LIMBS - 1)) for cuts in parts]
     words = max(cuts.words for cuts in drawing.rows)
-    rows = CutList.of([cuts.places for cuts in drawing.rows], words)
-    return Layout(drawing, CutList.of(ended, LIMBS), rows, tuple(s for values in drawing.values for s in values))
+    rows = CutList.of([cuts.places for cuts in (*drawing.rows, *drawing.moves)], words)
+    return Layout(drawing, CutList.of(ended, LIMBS), rows, tuple(chain(*drawing.values, *drawing.centres)))
 
 
 def checksum(numbers: Sequence[int]) -> int:

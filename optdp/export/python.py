@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from optdp.export.sampler import Sampler
 from optdp.export.subject import Subject
-from optdp.export.text import filled, head, numbers, single_numbers
+from optdp.export.text import filled, head, numbers, pieces, single_numbers
 
 
 def sampler(subject: Subject) -> dict[str, bytes]:
@@ -12,6 +12,7 @@ def sampler(subject: Subject) -> dict[str, bytes]:
     made = Sampler.of(subject)
     lists = {name: f"({_tuple(numbers(entries))})" for name, entries in made.lists().items()}
     values = single_numbers(made.laid) | lists | {"DIGEST": made.digest, "CHECKSUM": made.checksum()}
+    values |= pieces(made.laid, "moved.py.in", "_moved(x, first, word)")
     text = filled("sampler.py.in", values | {"HEAD": head(subject, made.laid, "#")})
     return {"sampler.py": text.encode("ascii")}
 

@@ -16,7 +16,8 @@ from optdp.export.sampler import Sampler
 from optdp.export.subject import Subject
 from optdp.export.text import filled, head, single_numbers
 from optdp.export.vectors import RELEASED
-from optdp.noise.cuts import LIMBS
+from optdp.noise.cuts import LIMBS, NoiseCuts
+from optdp.noise.drawing import Drawing
 
 PRIME = 2147483629
 """Checksums are remainders by this prime: a change of one digit changes them."""
@@ -40,12 +41,12 @@ def sampler(subject: Subject) -> dict[str, bytes]:
     made = Sampler.of(subject)
     laid = made.laid
     drawing, width = laid.drawing, laid.rows.words
-    restarts = 0 if drawing.noise is None else 4 * drawing.limbs
+    restarts = 4 * drawing.limbs if drawing.noise is not None and drawing.noise.restarts else 0
     last_digit, sign = (laid.noise.lengths[-1] - 1, laid.noise.first[0]) if laid.noise.places else (0, 0)
     shape = [*laid.numbers[:9], last_digit, sign]
-    noise = [(slot, k, *place) for slot, k, place in _intervals(laid.noise, 0)]
-    values = _values(laid)
-    rows = [(x, k, *place, values[x, k]) for x, k, place in _intervals(laid.rows, drawing.inputs[0])]
+    noise = [(slot, k, *place) for slot, k, place in _intervals(laid.noise)]
+    values, keys = (*drawing.values, *drawing.centres), _keys(drawing)
+    rows = [(keys[i], k, *place, values[i][k]) for i, k, place in _intervals(laid.rows)]
     requests = [(i, v.x, v.released if v.outcome == RELEASED else None) for i, v in enumerate(made.vectors)]
     words = [(i, place, word) for i, v in enumerate(made.vectors) for place, word in sorted(v.words.items())]
     columns = ["slot", "k", *(f"word{j}" for j in range(LIMBS))]
@@ -75,16 +76,17 @@ def sampler(subject: Subject) -> dict[str, bytes]:
     return {"sampler.sql": text.encode("ascii")}
 
 
-def _intervals(cuts: CutList, first: int) -> Iterable[tuple[int, int, tuple[int, ...]]]:
+def _intervals(cuts: CutList) -> Iterable[tuple[int, int, tuple[int, ...]]]:
     """Where each interval between cuts begins: list, number, place; the first begins at 0."""
     for i, (start, end) in enumerate(zip(cuts.start, cuts.start[1:], strict=False)):
         for k, place in enumerate(((0,) * cuts.words, *cuts.places[start : end - 1])):
-            yield first + i, k, place
+            yield i, k, place
 
 
-def _values(laid: Layout) -> dict[tuple[int, int], int]:
-    first = laid.drawing.inputs[0]
-    return {(first + i, k): s for i, row in enumerate(laid.drawing.values) for k, s in enumerate(row)}
+def _keys(drawing: Drawing) -> list[int]:
+    """The inputs of the rows; those of a contraction begin after the last input."""
+    first, final = drawing.inputs
+    return [*range(first, final + 1), *(drawing.last + 1 + x for x in range(len(drawing.moves)))]
 
 
 def _inserts(table: str, lines: Sequence[Line]) -> Iterable[str]:
@@ -116,34 +118,57 @@ def _check(table: str, names: Sequence[str], lines: Sequence[Line]) -> str:
 
 def _draw(laid: Layout, name: str) -> dict[str, object]:
     """The views that draw, of the requests and words of tables with this name."""
-    noise, words = laid.drawing.noise, laid.rows.words
-    row_value = "c.released" if words == 1 else _row_value(name, words)
+    drawing, words = laid.drawing, laid.rows.words
+    noise, row_value = drawing.noise, _row_value(name, words, "u")
     if noise is None:
-        return {"NAME": name, "NOISE": "0", "FIRST": "", "FIRST_WORDS": "", "ROW_VALUE": row_value}
-    top = len(noise.digits)
-    joined = (f"JOIN {name}_words w{slot} ON w{slot}.id = u.id AND w{slot}.place = {slot}" for slot in range(top + 1))
+        return {"NAME": name, "BACK": 2, "NOISE": "0", "FIRST": "", "FIRST_WORDS": "", "ROW_VALUE": row_value}
+    slots = range(drawing.slots - 1)
+    joined = (f"JOIN {name}_words w{slot} ON w{slot}.id = u.id AND w{slot}.place = {slot}" for slot in slots)
+    down = " - f.sign" if noise.origin else ""
     return {
         "NAME": name,
-        "NOISE": f"COALESCE((1 - 2 * f.sign) * f.size - f.sign, {_with_all_words(name, top)})",
-        "FIRST": _with_first_words(top),
+        "BACK": 2 + bool(drawing.moves),
+        "NOISE": f"COALESCE((1 - 2 * f.sign) * f.size{down}, {_with_all_words(name, noise)}){_centred(drawing)}",
+        "FIRST": _with_first_words(len(noise.digits)) + (_centre(name, words, slots[-1]) if drawing.moves else ""),
         "FIRST_WORDS": "".join(f"\n          {join}" for join in joined),
         "ROW_VALUE": row_value,
     }
 
 
-def _row_value(name: str, words: int) -> str:
-    """The output of a row whose cuts have several words: all are compared if the first is equal, and must be there."""
+def _centred(drawing: Drawing) -> str:
+    """What is added to the noise, for the release is the input plus it: how far its centre is from the input."""
+    if drawing.moves:
+        return " + f.centre - r.input"
+    return "" if drawing.factor == 1 else f" + {drawing.factor - 1} * r.input"
+
+
+def _centre(name: str, words: int, slot: int) -> str:
+    """Where the contraction takes the input: as the output of a row."""
+    return (
+        f",\n          (SELECT {_row_value(name, words, f'w{slot}')} FROM optdp_rows c\n"
+        f"            WHERE c.input = s.last_input + 1 + r.input AND c.word0 <= w{slot}.word\n"
+        "            ORDER BY c.word0 DESC, c.k DESC LIMIT 1) AS centre"
+    )
+
+
+def _row_value(name: str, words: int, u: str) -> str:
+    """The output of a row for the word `u`: with cuts of several words, all are compared if the first is equal, and
+    must be there.
+    """
+    if words == 1:
+        return "c.released"
     place = [
-        f"SELECT v.word FROM {name}_words v WHERE v.id = u.id AND v.place = u.place + {j} * s.slots"
+        f"SELECT v.word FROM {name}_words v WHERE v.id = {u}.id AND v.place = {u}.place + {j} * s.slots"
         for j in range(words)
     ]
-    number = ", ".join(["u.word", *(f"({word})" for word in place[1:])])
-    given = f"SELECT COUNT(*) FROM {name}_words v WHERE v.id = u.id AND v.place IN "
-    given += f"({', '.join(f'u.place + {j} * s.slots' for j in range(words))})"
+    number = ", ".join([f"{u}.word", *(f"({word})" for word in place[1:])])
+    given = f"SELECT COUNT(*) FROM {name}_words v WHERE v.id = {u}.id AND v.place IN "
+    given += f"({', '.join(f'{u}.place + {j} * s.slots' for j in range(words))})"
     cut = ", ".join(f"d.word{j}" for j in range(words))
     return (
-        "CASE WHEN c.k = 0 OR c.word0 < u.word THEN c.released ELSE (\n          SELECT d.released FROM optdp_rows d "
-        f"WHERE d.input = c.input AND ({given}) = {words}\n            AND ({cut}) <= ({number})\n"
+        f"CASE WHEN c.k = 0 OR c.word0 < {u}.word THEN c.released ELSE (\n"
+        f"          SELECT d.released FROM optdp_rows d WHERE d.input = c.input AND ({given}) = {words}\n"
+        f"            AND ({cut}) <= ({number})\n"
         "          ORDER BY d.k DESC LIMIT 1) END"
     )
 
@@ -166,12 +191,18 @@ def _with_first_words(top: int) -> str:
     return f",\n          {sign},\n          {total} AS size"
 
 
-def _with_all_words(name: str, top: int) -> str:
+def _with_all_words(name: str, noise: NoiseCuts) -> str:
     """The noise from all words; NULL if a part is not decided.
 
     The last digit starts again as long as it lies beyond its last cut. So it is the first start that does not, and no
-    start before that may be undecided.
+    start before that may be undecided. A share of noise never starts again: its size is decided or not.
     """
+    top = len(noise.digits)
+    parts = f"FROM (SELECT q.slot, q.again, q.k FROM {name}_parts q WHERE q.id = r.id LIMIT {ALL}) p"
+    sign = "MAX(CASE WHEN p.slot = 0 THEN p.k END)"
+    if not noise.restarts:
+        decided = f"MAX(CASE WHEN p.slot = {top} AND p.again = 0 THEN p.k END)"
+        return f"(\n        SELECT (1 - 2 * {sign}) * {decided}\n        {parts})"
     unit, size = "", []
     for slot in range(1, top):
         size.append(f"{unit}MAX(CASE WHEN p.slot = {slot} THEN p.k END)")
@@ -179,10 +210,10 @@ def _with_all_words(name: str, top: int) -> str:
     last = f"MIN(CASE WHEN p.slot = {top} AND p.k < s.top_cuts THEN s.top_cuts * p.again + p.k END)"
     undecided = f"MIN(CASE WHEN p.slot = {top} AND p.k IS NULL THEN s.top_cuts * p.again END)"
     size.append(f"{unit}{last}")
-    sign, total = "MAX(CASE WHEN p.slot = 0 THEN p.k END)", "\n          + ".join(size)
+    total = "\n          + ".join(size)
     return f"""(
         SELECT CASE WHEN {undecided}
             < {last} THEN NULL
           ELSE (1 - 2 * {sign}) * ({total})
           - {sign} END
-        FROM (SELECT q.slot, q.again, q.k FROM {name}_parts q WHERE q.id = r.id LIMIT {ALL}) p)"""
+        {parts})"""

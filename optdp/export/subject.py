@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from optdp.errors import ProblemError
 from optdp.export.layout import Layout, layout
 from optdp.math.exact import decimal_up, show
 from optdp.noise.matrix import NoiseMatrix
+from optdp.noise.multi import MultiLTE
 from optdp.noise.shared_noise import SharedNoise
 
+STOPS = 230
+"""A sampler is undecided with a chance below 2^-STOPS: each of its at most 2^17 + 1 cuts has a cell of 2^-248."""
 SECRET_REPORT = "one party's report: private only inside the secure sum of its plan; never publish it"
 """What is said of every sampler of a party."""
 
@@ -36,11 +40,6 @@ class Subject:
 
     def layout(self) -> Layout:
         """The integers of a sampler of this table."""
-        if isinstance(self.table, SharedNoise):
-            raise ProblemError(
-                "A sampler must be of a finite table or of geometric noise. Found one party's share of noise, which "
-                "is no use alone. Run: optdp aggregate."
-            )
         if self.table is None:
             raise ProblemError("A sampler needs the table's problem. Export a file that optdp solve wrote.")
         return layout(self.table.drawing)
@@ -57,15 +56,14 @@ def subjects(path: str | Path) -> list[Subject]:
     return [_single(path)]
 
 
-def of_table(table: Artifact | NoiseMatrix) -> Subject:
+def of_table(table: Artifact | NoiseMatrix | SharedNoise) -> Subject:
     """A table about which nothing is claimed."""
+    from optdp.artifact.plan import bare_table
+
     if isinstance(table, Artifact):
         return Subject(table, None)
-    bare = Artifact(
-        table.inputs, table.outputs, table.denominator, table.rows, table.outside, table.q,
-        problem={}, claim={}, provenance={"last": table.last},
-    )  # fmt: skip
-    return Subject(bare, table, lambda: ("Nothing is claimed about this table.",))
+    artifact = replace(bare_table(table), provenance={"last": table.last}, sha256="")
+    return Subject(artifact, table, lambda: ("Nothing is claimed about this table.",))
 
 
 def _single(path: str | Path) -> Subject:
@@ -95,6 +93,7 @@ def _party(path: Path) -> Subject:
     lines = (
         SECRET_REPORT.capitalize() + ".",
         "The plan's claim cannot be checked from one party's file.",
+        *(_share_claims(member.problem, None) if isinstance(member.table, SharedNoise) else ()),
         f"party {member.party} of plan {member.identity}",
     )
     warning = f"{SECRET_REPORT}. The plan's claim was not checked: export its folder for that"
@@ -110,7 +109,10 @@ def _parties(folder: Path) -> list[Subject]:
         raise ProblemError("A plan must hold still while it is read. Found it changing. Export it again.")
     listed = []
     for i, (artifact, table) in enumerate(zip(artifacts, found.tables, strict=True)):
-        lines = _party_claims(found.claim["parties"][i], f"party {i} of plan {found.identity}")
+        claim = found.claim["parties"][i]
+        lines = _party_claims(claim, f"party {i} of plan {found.identity}")
+        if isinstance(table, SharedNoise):
+            lines += _share_claims(found.problem, claim["epsilon"])
         name = party_file(i).removesuffix(".json")
         listed.append(Subject(artifact, table, partial(tuple, lines), name, f"each is {SECRET_REPORT}"))
     return listed
@@ -125,6 +127,22 @@ def _party_claims(claim: Mapping[str, Any], name: str) -> tuple[str, ...]:
         f"ordinary epsilon of this report: {_stated(claim['ordinary_epsilon'])}",
         EXPLANATION,
         name,
+    )
+
+
+def _share_claims(problem: MultiLTE, claimed: str | None) -> tuple[str, ...]:
+    """What a share of noise is worth, and the delta of samplers that may stop; the proof is in docs/deployment.md."""
+    count = len(problem.parties)
+    who = f"all {count} parties" if problem.honest == count else f"at least {problem.honest} of the {count} parties"
+    stops = f"A sampler stops and gives nothing with a chance below 2^-{STOPS}, whatever the input"
+    if claimed is not None and claimed != "infinite":
+        bits = ceil(Fraction(claimed.strip()) * Fraction(3, 2))  # 3/2 > 1/log(2)
+        delta = max(STOPS - 1 - (count - 1).bit_length() - bits, 0)
+        stops += f"; counted as a delta, that adds at most 2^-{delta} to the claim"
+    return (
+        "A report has only its share of the noise: what is claimed is claimed of the sum, not of the report, and if "
+        f"{who} follow the plan and show their reports to nobody.",
+        f"{stops}.",
     )
 
 

@@ -9,6 +9,7 @@ from importlib.resources import files
 
 from optdp.export.layout import Layout
 from optdp.export.subject import Subject
+from optdp.noise.drawing import Drawing
 
 WIDTH = 118
 NAMES = (
@@ -39,6 +40,20 @@ def numbers(entries: Iterable[int], indent: int = 4) -> str:
     return "\n" + "\n".join([*lines, line.rstrip()]) + "\n"
 
 
+def pieces(laid: Layout, template: str, call: str) -> dict[str, object]:
+    """What differs in a sampler's code with the noise; `call` is how it asks `template` where the contraction goes."""
+    drawing = laid.drawing
+    noise, moved = drawing.noise, bool(drawing.moves)
+    return {
+        "NOISE_NAME": "Geometric noise" if noise is None or noise.restarts else "A share of geometric noise",
+        "ORIGIN": -1 if noise is None else noise.origin,
+        "TOP": f"SLOTS - {2 + moved}",
+        "NOISE_END": f"SLOTS - {1 + moved}",
+        "CENTRE": call if moved else "x" if drawing.factor == 1 else f"{drawing.factor} * x",
+        "MOVED": filled(template, {}) if moved else "",
+    }
+
+
 def head(subject: Subject, laid: Layout, mark: str) -> str:
     """What stands at the top of a sampler, as comment lines after `mark`."""
     drawing = laid.drawing
@@ -46,14 +61,26 @@ def head(subject: Subject, laid: Layout, mark: str) -> str:
         "Exact private sampler, made by optdp. Do not edit it: the self test would fail.",
         "",
         *subject.claims(),
-        f"inputs: 0..{drawing.last}; outputs of the table: {drawing.outputs[0]}..{drawing.outputs[1]}"
-        + ("" if drawing.noise is None else ", beyond them geometric noise"),
+        f"inputs: 0..{drawing.last}; {_outputs(drawing)}",
         f"Every draw takes {drawing.slots} random words and the same number of looks into the tables, whatever the "
         f"input and the release, but for events of chance below 2^-{laid.rare}.",
         f"sha256 of the artifact: {subject.artifact.sha256}",
     )
     wrapped = [part for line in lines for part in textwrap.wrap(harmless(line), WIDTH - 4) or [""]]
     return "\n".join(f"{mark} {line}".rstrip() for line in wrapped)
+
+
+def _outputs(drawing: Drawing) -> str:
+    (low, high), noise = drawing.outputs, drawing.noise
+    table = f"outputs of the table: {low}..{high}"
+    if noise is None:
+        return table
+    if noise.restarts and drawing.factor == 1 and not drawing.moves and low <= high:
+        return f"{table}, beyond them geometric noise"
+    centre = f"{drawing.factor} times the input" if drawing.factor != 1 else "the input"
+    where = f"around {centre}{', contracted' if drawing.moves else ''}"
+    name = "geometric noise" if noise.restarts else "a share of geometric noise"
+    return f"{table}, beyond them {name} {where}" if low <= high else f"every output is {name} {where}"
 
 
 def block(comment: str) -> str:

@@ -72,7 +72,7 @@ def _beyond(drawing: Drawing, place: int) -> bool:
     again = drawing.slots * drawing.limbs
     if place >= again:
         return (place - again) % drawing.limbs >= LIMBS
-    return place < 0 or (place % drawing.slots < drawing.slots - 1 and place // drawing.slots >= LIMBS)
+    return place < 0 or (place % drawing.slots < drawing.noise_slots and place // drawing.slots >= LIMBS)
 
 
 def _inputs(drawing: Drawing) -> list[int]:
@@ -100,18 +100,21 @@ def _extremes(drawing: Drawing) -> Iterator[Forced]:
     noise = drawing.noise
     if noise is None:
         return
+    most = (RESTARTS if noise.restarts else 1) * noise.reach
     for x in {drawing.inputs[0], drawing.inputs[1], *(() if drawing.outside == "error" else (0, drawing.last))}:
+        centre = drawing.centres[x][0] if drawing.moves else drawing.factor * x
         for edge in (drawing.outputs[0], drawing.outputs[1]):
             for released in (edge - 1, edge, edge + 1):
-                if abs(released - x) <= RESTARTS * noise.reach:
-                    yield x, _words_of(drawing, released - x)
+                if abs(released - centre) <= most:
+                    words = _words_of(drawing, released - centre)
+                    yield x, words | {drawing.slots - 2: 0} if drawing.moves else words
 
 
 def _words_of(drawing: Drawing, e: int) -> dict[int, int]:
     """Words that make the noise `e`."""
     noise = drawing.noise
     assert noise is not None
-    size = e if e >= 0 else -1 - e
+    size = e if e >= 0 else noise.origin - e
     words = {0: 0 if e >= 0 else END - 1}
     for i, cuts in enumerate(noise.digits, start=1):
         top = i == len(noise.digits)
@@ -128,7 +131,7 @@ def _words_of(drawing: Drawing, e: int) -> dict[int, int]:
 
 def _word_of(cuts: Cuts, k: int) -> int:
     """A word of which just `k` cuts lie below."""
-    return 0 if k == 0 else cuts.first[k - 1] + 1
+    return 0 if k == 0 else min(cuts.first[k - 1] + 1, END - 1)
 
 
 def _rare(drawing: Drawing, chance: random.Random) -> Iterator[Forced]:
@@ -140,6 +143,11 @@ def _rare(drawing: Drawing, chance: random.Random) -> Iterator[Forced]:
         for k in {0, len(cuts.places) // 2, max(len(cuts.places) - 2, 0)}:
             for words in _near(cuts.places[k]):
                 yield drawing.inputs[0] + row, _at(words, slots - 1, slots)
+    for x in sorted({0, drawing.last // 2, drawing.last}) if drawing.moves else ():
+        cuts = drawing.moves[x]
+        for k in {0, len(cuts.places) // 2, max(len(cuts.places) - 2, 0)}:
+            for words in _near(cuts.places[k]):
+                yield x, _at(words, slots - 2, slots)
     if noise is None:
         return
     again, limbs, top = slots * drawing.limbs, drawing.limbs, len(noise.digits)
@@ -147,9 +155,9 @@ def _rare(drawing: Drawing, chance: random.Random) -> Iterator[Forced]:
         for k in {0, len(cuts.places) // 2, len(cuts.places) - 1}:
             for words in _near(cuts.places[k]):
                 yield None, _at(words, slot, slots)
-                if slot == top:
+                if slot == top and noise.restarts:
                     yield None, {slot: END - 1, slot + slots: END - 1} | _at(words, again, 1)
-    for times in (1, 2, 3):
+    for times in (1, 2, 3) if noise.restarts else ():
         beyond = {top: END - 1, top + slots: END - 1}  # the second word counts if the last cut begins with the same
         beyond |= {again + limbs * r + j: END - 1 for r in range(times - 1) for j in (0, 1)}
         for sign in (0, END - 1):

@@ -13,25 +13,27 @@ import math
 import os
 import re
 import time
-from collections.abc import Mapping
+from array import array
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from optdp.artifact import spelling
 from optdp.artifact.files import LONG_BYTES, LONG_VALUES, name_of, read_bytes, write_bytes
 from optdp.artifact.strict_json import canonical, parse
 from optdp.errors import ArtifactError, CertificateError, ProblemError
-from optdp.mallows.groups import FILES, Groups, Whole
-from optdp.mallows.mechanism import alpha_of, dispersion
+from optdp.mallows.dispersion import alpha_of, dispersion
+from optdp.mallows.plain_groups import FILES, PlainGroups
+from optdp.mallows.plain_sensitivity import measured
 from optdp.mallows.problem import DISTANCES
-from optdp.mallows.sensitivity import sensitivity, width
 from optdp.math.exact import show, shown, to_fraction
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what is here does without numpy
+    from optdp.mallows.groups import Groups, Whole
     from optdp.mallows.solve import OrderSolution
 
 FORMAT = "optdp/order"
@@ -48,11 +50,19 @@ class Order:
 
     n: int
     distance: str
-    order: Whole
+    records: array[int]
+    """The record at each position."""
     digest: str
     problem: Mapping[str, Any]
     claim: Mapping[str, Any]
     sha256: str
+
+    @cached_property
+    def order(self) -> Whole:
+        """The records as an array of numpy."""
+        import numpy as np
+
+        return np.array(self.records, dtype=np.int64)
 
     def files(self, folder: Path) -> list[Path]:
         """Where the groups come from."""
@@ -69,11 +79,18 @@ class VerifiedOrder:
     """What was recomputed from the order and the groups."""
 
     artifact: Order
-    groups: Groups
+    plain: PlainGroups
     sensitivity: int
     alpha: Fraction
     theta: float
     seconds: float
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The groups in arrays of numpy, without points."""
+        from optdp.mallows.groups import Groups
+
+        return Groups.of_plain(self.plain)
 
 
 def write_order(solution: OrderSolution, path: Path) -> None:
@@ -103,12 +120,13 @@ def write_order(solution: OrderSolution, path: Path) -> None:
         "provenance": {"optdp": version("optdp"), "ordering": solution.ordering, "status": solution.status},
     }
     document["sha256"] = _digest(document)
-    write_bytes(path, (canonical(document) + "\n").encode())
+    write_bytes(path, "".join(_spelled(document)).encode())
 
 
 def read_order(path: str | Path) -> Order:
     """An order, its form and digest checked; what it claims is checked by `verify_order`."""
-    document = parse(read_bytes(path, LONG_BYTES), LONG_VALUES)
+    data = read_bytes(path, LONG_BYTES)
+    document = parse(data, LONG_VALUES)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ArtifactError(f"An order's file has the format {FORMAT!r}. Found something else in {name_of(path)}.")
     if type(document.get("version")) is not int or document["version"] != 1 or set(document) != _KEYS:
@@ -121,9 +139,10 @@ def read_order(path: str | Path) -> Order:
     if not all(type(record) is int and 0 <= record < n for record in order) or len(set(order)) < n:
         raise ArtifactError("An order must be a permutation of 0..n-1. Found a record twice, or one that is not there.")
     _check_claim(document)
+    spelling.check(data, document, _spelled)
     return Order(
-        n, document["distance"], np.array(order, dtype=np.int64), document["groups"], document["problem"],
-        document["claim"], document["sha256"],
+        n, document["distance"], array("q", order), document["groups"], document["problem"], document["claim"],
+        document["sha256"],
     )  # fmt: skip
 
 
@@ -131,14 +150,14 @@ def verify_order(path: str | Path, groups: Groups | None = None) -> VerifiedOrde
     """Recompute the claim from the order and the groups: those given, or made again from the files they came from."""
     begin = time.perf_counter()
     found = read_order(path)
-    groups = _groups(found, Path(os.path.realpath(path)).parent) if groups is None else groups
-    if groups.n != found.n or groups.digest != found.digest:
+    plain = _groups(found, Path(os.path.realpath(path)).parent) if groups is None else groups.plain()
+    if plain.n != found.n or plain.digest != found.digest:
         raise ArtifactError(
             f"The groups must be those that the order was made for, digest {found.digest[:12]}... Found "
-            f"{groups.digest[:12]}... for {groups.n:,} records. Solve again for these groups."
+            f"{plain.digest[:12]}... for {plain.n:,} records. Solve again for these groups."
         )
-    largest = sensitivity(groups, found.order, found.distance)
-    if largest != found.claim["sensitivity"] or width(groups, found.order) != found.claim["width"]:
+    largest, width = measured(plain, found.records, found.distance)
+    if largest != found.claim["sensitivity"] or width != found.claim["width"]:
         raise CertificateError(
             f"The order's sensitivity is claimed to be {shown(found.claim['sensitivity'])}. Found {largest}. "
             "Do not use it."
@@ -153,16 +172,19 @@ def verify_order(path: str | Path, groups: Groups | None = None) -> VerifiedOrde
     claimed = found.claim["theta"]
     if (claimed is None) != math.isinf(theta) or (claimed is not None and not math.isclose(float(claimed), theta)):
         raise CertificateError(f"theta is claimed to be {shown(claimed)}. Found {theta:.12g}. Do not use it.")
-    return VerifiedOrder(found, groups, largest, alpha, theta, time.perf_counter() - begin)
+    return VerifiedOrder(found, plain, largest, alpha, theta, time.perf_counter() - begin)
 
 
-def _groups(found: Order, folder: Path) -> Groups:
+def _groups(found: Order, folder: Path) -> PlainGroups:
     from optdp.mallows.files import GroupsModel
 
     spec = found.problem.get("groups")
     if not isinstance(spec, Mapping) or not spec:
         raise ProblemError("The order's file does not say where its groups come from. Verify it with them, in Python.")
-    return GroupsModel.read(spec, folder).build()
+    model = GroupsModel.read(spec, folder)
+    if (model.graph or model.file) and model.n not in (None, found.n):  # before ten million groups are made
+        raise ArtifactError(f"The groups must be of the order's {found.n:,} records. Found n = {shown(model.n)}.")
+    return model.plain()
 
 
 def _check_claim(document: Mapping[str, Any]) -> None:
@@ -190,6 +212,11 @@ def _check_claim(document: Mapping[str, Any]) -> None:
     )
     if not digits or max(map(len, q)) > 1000 or int(q[1]) == 0 or int(q[0]) > int(q[1]):
         raise ArtifactError(f"q must be two decimal strings, a fraction from 0 to 1. Found {shown(q)}.")
+
+
+def _spelled(document: Mapping[str, Any]) -> Iterator[str]:
+    yield canonical(dict(document))
+    yield "\n"
 
 
 def _digest(document: Mapping[str, Any]) -> str:

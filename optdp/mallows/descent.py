@@ -7,9 +7,10 @@ A group with `m` members at positions `g_1 < .. < g_m` has the sensitivity
 which is the same number as the closed form of `optdp.mallows.sensitivity`: a gap with `i` members before it and `m - i`
 after it lies on `min(i, m - i)` of the ways to the median. It is convex in the positions, and its slope is +2 at
 members beyond the median and -2 at those before. What is to be made small is the largest `S`; in its place the descent
-follows the slope of the power mean `(sum S^p)^(1/p)`, with `p` growing as time goes by. Records move against the slope
-with some momentum, by steps that shrink, and are ranked anew: the ranks are the next order. Whatever happens on the
-way, the order with the least exact sensitivity that was met is kept. Few records are better moved one by one: `anneal`.
+follows the slope of the power mean `(sum S^p)^(1/p)`, with `p` growing as the budget is spent. Records move against the
+slope with some momentum, by steps that shrink, and are ranked anew: the ranks are the next order. Whatever happens on
+the way, the order with the least exact sensitivity that was met is kept. Few records are better moved one by one:
+`anneal`.
 
 Only the slope needs the members sorted. Groups are held in tables of nearly equal size, so that rows are sorted at
 once; which record stands at a sorted position is known from the order.
@@ -17,13 +18,13 @@ once; which record stands at a sorted position is known from the order.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optdp.mallows.budget import Budget
 from optdp.mallows.groups import Groups, Whole
 
 Reals = NDArray[np.float64]
@@ -40,6 +41,8 @@ HEATS = 0.05, 0.0005
 """By how much a worse order may be taken while annealing, over the best sensitivity; first and last."""
 NEGLIGIBLE = 1e-6
 """Groups of less weight are left out of the slope."""
+ROUND, MOVE = (5e-5, 3.5e-5, 1.25e-8), (9e-5, 1.2e-5, 1e-8)
+"""Seconds that a round of the descent and of annealing are charged, for each table, and for each of its entries."""
 ROOM = 1.25
 """The longest row of a table over the shortest."""
 
@@ -68,6 +71,11 @@ class Tables:
             end = int(np.searchsorted(sizes, longest, side="right"))
             self.tables.append(self._table(groups, rows[begin:end]))
             begin = end
+
+    def cost(self, charges: tuple[float, float, float]) -> float:
+        """What one look at all tables is charged."""
+        entries = self.n + sum(table.members.size for table in self.tables)
+        return charges[0] + charges[1] * len(self.tables) + charges[2] * entries
 
     def _table(self, groups: Groups, rows: Whole) -> Table:
         sizes = groups.sizes[rows][:, None]
@@ -136,12 +144,13 @@ class Descent:
     sensitivity: int
     rounds: int = 0
 
-    def run(self, seconds: float, progress: Progress = lambda _: None) -> None:
-        """Descend for so many seconds; the powers and the steps follow the share of the time that has gone by."""
+    def run(self, budget: Budget, progress: Progress = lambda _: None) -> None:
+        """Descend until the budget is spent; the powers and the steps follow the share of it."""
         n = self.tables.n
-        begin = time.perf_counter()
+        cost = self.tables.cost(ROUND)
         order, position, drift = self.order, np.empty(n, dtype=np.int64), np.zeros(n)
-        while (share := (time.perf_counter() - begin) / max(seconds, 1e-9)) < 1.0:
+        while (share := budget.share) < 1.0:
+            budget.spend(cost)
             position[order] = np.arange(n)
             found, places = self.tables.measure(position)
             worst = int(found.max(initial=0))
@@ -161,14 +170,15 @@ class Descent:
             reach = self.sensitivity / (2.0 * self.tables.sizes[np.argmax(found)])
             order = np.argsort(position - step * reach * drift, kind="stable")
 
-    def anneal(self, seconds: float, progress: Progress = lambda _: None) -> None:
+    def anneal(self, budget: Budget, progress: Progress = lambda _: None) -> None:
         """Simulated annealing, for few records: one of a bad group goes to where its other members are, two records
         change places, or a stretch of the order is turned around."""
         chance = np.random.default_rng(0)
-        begin = time.perf_counter()
+        cost = self.tables.cost(MOVE)
         order = self.order
         energy, found = self._energy(order)
-        while (share := (time.perf_counter() - begin) / max(seconds, 1e-9)) < 1.0:
+        while (share := budget.share) < 1.0:
+            budget.spend(cost)
             if self.sensitivity <= self.tables.least:
                 return
             if self.rounds % 1000 == 0:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 from pydantic import Field, StrictInt, StrictStr, ValidationError
 
 from optdp.data import read_columns
 from optdp.errors import ProblemError
 from optdp.file_models import Documented, Exact, Strict, Sweep, plain_number
-from optdp.mallows import sources
-from optdp.mallows.groups import FILES, Groups
+from optdp.mallows.plain_groups import FILES, PlainGroups
 from optdp.mallows.problem import OrderShuffle
-from optdp.mallows.study import Study
 from optdp.math.exact import shown
+
+if TYPE_CHECKING:
+    from optdp.mallows.groups import Groups
+    from optdp.mallows.study import Study
 
 
 class GroupsModel(Strict):
@@ -49,6 +50,21 @@ class GroupsModel(Strict):
             ) from None
 
     def build(self) -> Groups:
+        """The groups in arrays, for solving."""
+        from optdp.mallows import sources
+
+        found: Groups = self._made(sources)
+        return found
+
+    def plain(self) -> PlainGroups:
+        """The same groups, made without numpy, for verifying."""
+        from optdp.mallows import plain_sources
+
+        found: PlainGroups = self._made(plain_sources)
+        return found
+
+    def _made(self, sources: Any) -> Any:
+        """Both modules that may be given have functions of the same names."""
         given = [name for name in FILES if getattr(self, name) is not None]
         if len(given) != 1:
             raise ProblemError(f"[groups] needs one of {', '.join(FILES)}. Found {' and '.join(given) or 'none'}.")
@@ -86,6 +102,10 @@ class StudyModel(Strict):
     seed: StrictInt = 1
 
     def build(self) -> Study:
+        import numpy as np
+
+        from optdp.mallows.study import Study
+
         labels = read_columns(Path(self.data), [self.column])[self.column.strip()]
         known = {label: i for i, label in enumerate(sorted({label.strip() for label in labels}))}
         values = np.array([known[label.strip()] for label in labels], dtype=np.int64)

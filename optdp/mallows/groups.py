@@ -6,6 +6,7 @@ Groups are kept as one long array of members and where each group starts, never 
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optdp.errors import ProblemError
+from optdp.mallows.plain_groups import FILES as FILES
+from optdp.mallows.plain_groups import LARGEST_N as LARGEST_N
+from optdp.mallows.plain_groups import PlainGroups
 from optdp.math.exact import check_whole, shown
 
 Whole = NDArray[np.int64]
-LARGEST_N = 10**7
-FILES = ("points", "graph", "data", "file")
-"""The entries of a file's [groups] that name another file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,16 @@ class Groups:
         starts = np.concatenate(([0], np.cumsum([len(group) for group in listed]))).astype(np.int64)
         members = np.concatenate([np.sort(group) for group in listed]) if listed else np.zeros(0, np.int64)
         return cls(n, starts, members.astype(np.int64), points)
+
+    @classmethod
+    def of_plain(cls, plain: PlainGroups) -> Groups:
+        """The same groups as arrays."""
+        return cls(plain.n, np.array(plain.starts, np.int64), np.array(plain.members, np.int64))
+
+    def plain(self) -> PlainGroups:
+        """The same groups without numpy."""
+        starts, members = array("q", self.starts.tobytes()), array("i", self.members.astype(np.int32).tobytes())
+        return PlainGroups(self.n, starts, members)
 
     def __len__(self) -> int:
         return len(self.starts) - 1

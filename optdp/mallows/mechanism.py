@@ -13,51 +13,23 @@ E's equation (6) compares records' numbers instead, and the reference order woul
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from optdp.errors import ProblemError
+from optdp.mallows.dispersion import alpha_of as alpha_of
+from optdp.mallows.dispersion import dispersion as dispersion
+from optdp.mallows.dispersion import ratio as ratio
 from optdp.mallows.groups import Groups, Whole
 from optdp.mallows.sampling import hamming_word, kendall_word
 from optdp.mallows.sensitivity import sensitivity
-from optdp.math.exact import ball, check_whole, precision, upper_fraction
+from optdp.math.exact import check_whole
 from optdp.math.source import Source
 
-MOST_THETA = 700
-"""The largest dispersion: beyond it nothing moves anyhow."""
 WORDS = {"kendall": kendall_word, "hamming": hamming_word}
 """How a word is drawn, by the distance."""
-
-
-def ratio(alpha: Fraction, largest: int) -> Fraction:
-    """The rational `q`, just not below `e^(-alpha / largest)`; 0 if no group can move anything."""
-    if not largest:
-        return Fraction(0)
-    theta = min(alpha / largest, Fraction(MOST_THETA))
-    tiny = max(0, theta.denominator.bit_length() - theta.numerator.bit_length())
-    bits = 64 + math.ceil(1.4427 * float(theta)) + tiny + largest.bit_length()
-    with precision(bits + 128):
-        return upper_fraction((-ball(theta)).exp(), bits)
-
-
-def dispersion(q: Fraction) -> float:
-    """`theta = -log q`, accurately also near one; infinite for 0."""
-    if not q:
-        return math.inf
-    return -math.log1p(-float(1 - q)) + 0.0 if 2 * q > 1 else -math.log(q)
-
-
-def alpha_of(q: Fraction, largest: int) -> Fraction:
-    """The alpha of a deployed `q`, rounded up: `-largest log q`."""
-    if largest == 0:
-        return Fraction(0)
-    if q == 0:
-        raise ProblemError("Without randomness (q = 0) nothing is promised to groups of two or more.")
-    with precision(2048):
-        return max(Fraction(0), upper_fraction(-largest * ball(q).log(), 1024))
 
 
 def alpha_for(groups: Groups, order: Whole, q: Fraction, distance: str = "kendall") -> Fraction:

@@ -18,19 +18,17 @@ from scipy.sparse import csr_array, eye_array
 from scipy.spatial import cKDTree
 
 from optdp.errors import ProblemError
+from optdp.mallows import plain_neighbourhoods as plain
 from optdp.mallows.groups import LARGEST_N, Groups, Whole
+from optdp.mallows.plain_groups import LARGEST_MEMBERS, check_members
+from optdp.mallows.plain_neighbourhoods import EARTH, LARGEST_COORDINATE, SLACK
 from optdp.math.exact import check_between, check_whole, shown
 
 Reals = NDArray[np.float64]
-EARTH = 6371.0088
-"""The mean radius of the Earth in kilometres."""
-LARGEST_MEMBERS = 10**8
-"""The most members of all groups together: 800 MB."""
-LARGEST_COORDINATE = 1e150
-"""Up to it a square is a float."""
 CHUNK = 1_000_000
 """How many members are looked at in one go."""
-SLACK = 2.0**-50
+DOUBT = 2.0**-40 * EARTH
+"""Kilometres within which rounding might decide, were it not for `plain.kilometres`."""
 
 Near = Iterator[tuple[Whole, Whole]]
 """The places near each place, for some places after others: how many, and which."""
@@ -66,8 +64,11 @@ def from_points(points: ArrayLike, radius: float, metric: str = "euclidean", onc
         pairs = some.sparse_distance_matrix(tree, reach, output_type="ndarray")
         of, to = pairs["i"].astype(np.int64), pairs["j"].astype(np.int64)
         a, b = spots[start + of], spots[to]
-        apart = _norm(a - b)
-        fine = (2.0 * EARTH * np.arctan2(apart, _norm(a + b)) if globe else apart) <= radius + slack
+        apart = 2.0 * EARTH * np.arctan2(_norm(a - b), _norm(a + b)) if globe else _norm(a - b)
+        fine = apart <= radius + slack
+        for i in np.flatnonzero(np.abs(apart - (radius + slack)) <= DOUBT) if globe else ():
+            here, there = (plain.unit_vector(*where[first[spot]].tolist()) for spot in (start + of[i], to[i]))
+            fine[i] = plain.kilometres(here, there) <= radius + slack
         of, to = of[fine], to[fine]
         yield np.bincount(of, minlength=stop - start), to[np.argsort(of, kind="stable")]
 
@@ -179,8 +180,7 @@ def distinct(groups: Groups) -> Groups:
 
 def check_points(points: ArrayLike, metric: str) -> Reals:
     """The points as a table of finite floats, one row for each record; or what is wrong with them."""
-    if metric not in ("euclidean", "haversine"):
-        raise ProblemError(f"The metric must be euclidean or haversine. Found {shown(metric)}.")
+    plain.check_metric(metric)
     try:
         where = np.array(points, dtype=np.float64)
     except (TypeError, ValueError):
@@ -196,14 +196,11 @@ def check_points(points: ArrayLike, metric: str) -> Reals:
 
 def misplaced(where: Reals, metric: str) -> tuple[int, str] | None:
     """The first record that is nowhere, and the rule that it breaks."""
-    most, rule = np.full(where.shape[1], LARGEST_COORDINATE), "Coordinates must be finite and below 1e150."
+    most, rule = np.full(where.shape[1], LARGEST_COORDINATE), plain.EVERYWHERE
     if metric == "haversine":
         if where.shape[1] != 2:
-            return 0, "A place on the globe must be a latitude and a longitude."
-        most, rule = (
-            np.array([90.0, 360.0]),
-            "Latitudes must be from -90 to 90, and longitudes from -360 to 360 degrees.",
-        )
+            return 0, plain.PLACE_ON_GLOBE
+        most, rule = np.array([90.0, 360.0]), plain.ON_GLOBE
     wrong = np.flatnonzero(~(np.abs(where) <= most).all(axis=1))
     return (int(wrong[0]), rule) if len(wrong) else None
 
@@ -267,7 +264,11 @@ def _unit_vectors(where: Reals) -> Reals:
 
 
 def _norm(vectors: Reals) -> Reals:
-    found: Reals = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    """Their lengths; squares are added up from the first coordinate to the last, as without numpy."""
+    total = np.zeros(len(vectors))
+    for column in vectors.T:
+        total += column * column
+    found: Reals = np.sqrt(total)
     return found
 
 
@@ -287,8 +288,4 @@ def _starts(sizes: Whole) -> Whole:
 
 
 def _check_members(count: int) -> None:
-    if count > LARGEST_MEMBERS:
-        raise ProblemError(
-            f"All groups together may have {LARGEST_MEMBERS:,} members. Found {count:,} or more. "
-            "Take a smaller radius or fewer hops, or each different group once."
-        )
+    check_members(count, LARGEST_MEMBERS)

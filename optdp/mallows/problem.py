@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from optdp.errors import ProblemError
-from optdp.mallows.groups import Groups
-from optdp.mallows.study import Study
 from optdp.math.exact import Number, check_between, show, shown, to_fraction
+
+if TYPE_CHECKING:  # verifying an order needs the names here, and no numpy
+    from optdp.mallows.groups import Groups
+    from optdp.mallows.study import Study
 
 DISTANCES = ("kendall", "hamming")
 _MEANING = (
@@ -50,6 +52,7 @@ class OrderShuffle:
         spec: Mapping[str, Any] | None = None,
         study: Study | None = None,
     ) -> None:
+        from optdp.mallows.groups import Groups
         from optdp.mallows.orderings import ORDERINGS
 
         if not isinstance(groups, Groups):

@@ -33,8 +33,10 @@ SMALLEST = 1e-12
 TOLERANCE = 1e-9
 ROUNDS = 200
 """How often rows and entries are added before a step is given up."""
-SECONDS = (15.0, 1e-3)
-"""A block is given up after so many seconds, and so many more for each entry."""
+MOST_WORK = (75_000_000, 5_000)
+"""A block is given up after so much work (`Effort`), and so much more for each entry."""
+PRODUCTS = 200
+"""Products of a convolution that take as long as a unit of work."""
 AT_ONCE = 40
 """The most rows that one direction of a view adds in one round, evenly spread over the violated ones."""
 
@@ -42,6 +44,16 @@ AT_ONCE = 40
 def _tiny(law: Array) -> Any:
     """Aggregates less likely than this are left to the certificate: numbers of this type cannot tell them."""
     return np.finfo(law.dtype).tiny * law.dtype.type(1e50)
+
+
+@dataclass
+class Effort:
+    """The work of a search, counted and not timed, so that every machine ends a search at the same step.
+
+    A unit is one row of one iteration of the simplex method; some 5 million take a second.
+    """
+
+    spent: int = 0
 
 
 @dataclass(frozen=True)
@@ -93,13 +105,15 @@ class Block:
         return float((self.weights[0][:, None] * self.cost * table).sum())
 
 
-def improve(block: Block, table: Array, floor: float, slack: float, patience: float = 1e-6) -> Array | None:
+def improve(
+    block: Block, table: Array, floor: float, slack: float, patience: float = 1e-6, effort: Effort | None = None
+) -> Array | None:
     """The best table for the block, or None if the solver fails; privacy is asked for at `epsilon (1 - slack)`.
 
     Every entry is at least `floor` divided by the number of outputs. The given table must be feasible. What is found
-    is at most `patience` above the optimum, relative to it.
+    is at most `patience` above the optimum, relative to it. The work is added to `effort`.
     """
-    return _Relative(block, table, floor, slack).solve(patience)
+    return _Relative(block, table, floor, slack, effort or Effort()).solve(patience)
 
 
 class _Relative:
@@ -109,8 +123,8 @@ class _Relative:
     Rows: the sum of each input, the definition of each `v`, the chain, and the aggregates so far.
     """
 
-    def __init__(self, block: Block, table: Array, floor: float, slack: float) -> None:
-        self.block, self.table, self.slack = block, table, slack
+    def __init__(self, block: Block, table: Array, floor: float, slack: float, effort: Effort) -> None:
+        self.block, self.table, self.slack, self.effort = block, table, slack, effort
         self.inputs, self.outputs = table.shape
         self.floor = floor / self.outputs
         self.present = np.maximum(block.weights[0] @ table, 1e-300)
@@ -129,10 +143,11 @@ class _Relative:
             "small_matrix_value": SMALLEST,
             "primal_feasibility_tolerance": TOLERANCE,
             "dual_feasibility_tolerance": TOLERANCE,
-            "time_limit": SECONDS[0] + SECONDS[1] * table.size,
         }
         for name, option in options.items():
             self.highs.setOptionValue(name, option)
+        self.most = effort.spent + MOST_WORK[0] + MOST_WORK[1] * table.size
+        self.look = sum(len(view.rest_one) + len(view.rest_other) for view in block.views) * self.outputs // PRODUCTS
 
     def solve(self, patience: float) -> Array | None:
         self._frame()
@@ -158,12 +173,22 @@ class _Relative:
         return None
 
     def _run(self) -> bool:
-        self.highs.run()
-        if self.highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        """Solve with the rows and entries so far; False if that fails or takes too much work."""
+        self.effort.spent += self.look
+        status = self._limited()
+        if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kIterationLimit):
             self.highs.clearSolver()
             self.highs.setOptionValue("presolve", "off")
-            self.highs.run()
-        return bool(self.highs.getModelStatus() == highspy.HighsModelStatus.kOptimal)
+            status = self._limited()
+        return bool(status == highspy.HighsModelStatus.kOptimal)
+
+    def _limited(self) -> highspy.HighsModelStatus:
+        rows = max(self.highs.getNumRow(), 1)
+        left = max((self.most - self.effort.spent) // rows, 0)
+        self.highs.setOptionValue("simplex_iteration_limit", min(left, highspy.kHighsIInf))
+        self.highs.run()
+        self.effort.spent += rows * max(self.highs.getInfo().simplex_iteration_count, 0)
+        return self.highs.getModelStatus()
 
     def _table(self) -> Array:
         values = np.array(self.highs.getSolution().col_value)[len(self.now) * self.outputs :]

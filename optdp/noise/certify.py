@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -113,24 +114,33 @@ def ordinary_epsilon(problem: SingleLTE, matrix: NoiseMatrix) -> Fraction | None
     reach = problem.largest if problem.adjacency == "all" else 1
     factor = 1 if problem.adjacency == "all" else problem.largest
     worst = log_upper(1 / matrix.q) * reach if matrix.q is not None else Fraction(0)
-    first, last = matrix.inputs
-    low, high = max(first - reach, 0), min(last + reach, matrix.last)
-    previous: list[tuple[int, dict[int, int] | None]] = []
-    for x in range(low, high + 1):
-        row = matrix.row(x)
-        table = None if row is None else dict(row)
-        each = 25 + len(row or ()) * (0.7 + matrix.denominator.bit_length() / 1000)
-        spend(min(reach, len(previous)) * each, "quotients of rows")
-        for other, before in previous[-reach:]:
-            ratio = row_ratio(matrix, (other, before), (x, table))
-            if ratio is None:
-                return None
-            worst = max(worst, log_upper(ratio))
-        previous.append((x, table))
+    for _, ratio in row_ratios(matrix, reach):
+        if ratio is None:
+            return None
+        worst = max(worst, log_upper(ratio))
     return worst * factor
 
 
-def row_ratio(
+def near_rows(matrix: NoiseMatrix, reach: int) -> range:
+    """The inputs that have a row, or are within `reach` of one that has."""
+    first, last = matrix.inputs
+    return range(max(first - reach, 0), min(last + reach, matrix.last) + 1)
+
+
+def row_ratios(matrix: NoiseMatrix, reach: int) -> Iterator[tuple[int, Fraction | None]]:
+    """The distance of any two inputs at most `reach` apart that are near the rows, and their `_row_ratio`."""
+    previous: deque[tuple[int, dict[int, int] | None]] = deque(maxlen=reach)
+    for x in near_rows(matrix, reach):
+        row = matrix.row(x)
+        table = None if row is None else dict(row)
+        each = 25 + len(row or ()) * (0.7 + matrix.denominator.bit_length() / 1000)
+        spend(len(previous) * each, "quotients of rows")
+        for other, before in previous:
+            yield x - other, _row_ratio(matrix, (other, before), (x, table))
+        previous.append((x, table))
+
+
+def _row_ratio(
     matrix: NoiseMatrix,
     one: tuple[int, dict[int, int] | None],
     other: tuple[int, dict[int, int] | None],

@@ -42,9 +42,15 @@ def sample(matrix: NoiseMatrix, x: Any, size: int | None, seed: int | None) -> A
     count = 1 if size is None else size
     check_whole(count, "size", 0)
     matrix.row(one)
+    return repeated(matrix.drawing, one, count, source)
+
+
+def repeated(drawing: Drawing, x: int, count: int, source: Source) -> list[int]:
+    """So many releases of one input."""
     if count < FEW:
-        return [_single(matrix.drawing, one, source) for _ in range(count)]
-    return many(matrix.drawing, np.full(count, one, dtype=np.int64), source).tolist()
+        return [_single(drawing, x, source) for _ in range(count)]
+    found: list[int] = many(drawing, np.full(count, x, dtype=np.int64), source).tolist()
+    return found
 
 
 def many(drawing: Drawing, inputs: Integers, source: Source) -> Integers:
@@ -66,7 +72,14 @@ def _single(drawing: Drawing, x: int, source: Source) -> int:
 def _block(drawing: Drawing, inputs: Integers, source: Source) -> Integers:
     words = (source.words(len(inputs) * drawing.slots) >> np.uint64(64 - WORD)).reshape(-1, drawing.slots)
     undecided = np.zeros(len(inputs), dtype=bool)
-    released = inputs.copy()
+    order = np.argsort(inputs, kind="stable")
+    bounds = np.flatnonzero(np.diff(inputs[order])) + 1
+    groups = np.split(order, bounds) if len(inputs) else []
+    released = inputs * drawing.factor
+    for group in groups if drawing.moves else ():
+        x, open_ones = int(inputs[group[0]]), np.zeros(len(group), dtype=bool)
+        released[group] = drawing.places(x)[_index(drawing.moves[x], words[group, -2], open_ones)]
+        undecided[group] |= open_ones
     noise = drawing.noise
     if noise is not None:
         negative = _index(noise.sign, words[:, 0], undecided)
@@ -76,11 +89,9 @@ def _block(drawing: Drawing, inputs: Integers, source: Source) -> Integers:
             if i == len(noise.digits):
                 undecided |= digit == len(cuts.places)
             amount, unit = amount + unit * digit, unit * noise.base
-        released += np.where(negative > 0, -1 - amount, amount)
+        released += np.where(negative > 0, noise.origin - amount, amount)
     low, high = drawing.outputs
-    order = np.argsort(inputs, kind="stable")
-    bounds = np.flatnonzero(np.diff(inputs[order])) + 1
-    for group in np.split(order, bounds) if len(inputs) else ():
+    for group in groups:
         row = drawing.row_of(int(inputs[group[0]]))
         if row is None:
             continue

@@ -13,12 +13,13 @@ independent parts:
     Pr[d_top >= k] = Q^k                                         for the last, which has no end
 
 The last digit is cut off where `Q^k < 2^-62`; a draw beyond starts that digit again from there (the law has no memory).
+A share of geometric noise has a memory: it is one long digit with another sign (`share_cuts`).
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -51,6 +52,8 @@ class Cuts:
     places: tuple[Place, ...]
     finer: Callable[[int, int], int] | None = None
     """`finer(k, words)` is the k-th cut in so many words as one integer, if its digits go on; None if they do not."""
+    endless: bool = False
+    """Whether more cuts follow in the last cell of the kept words, where the last place lies; `finer` knows them."""
 
     @cached_property
     def first(self) -> tuple[int, ...]:
@@ -79,36 +82,53 @@ class Cuts:
         k = bisect_right(self.places, number)
         if self.finer is None or k == 0 or self.places[k - 1] != number:
             return k
-        return k if self._at_most(k - 1, word) else k - 1
+        return self._closer(bisect_left(self.places, number), number, word)
 
-    def _at_most(self, k: int, word: Callable[[int], int]) -> bool:
-        """Whether cut `k`, whose kept words are those of `U`, lies at or below it: look at further words of both."""
+    def _closer(self, k: int, number: Place, word: Callable[[int], int]) -> int:
+        """How many cuts lie at or below `U` if cut `k` is the first with its kept words: look at further words."""
         assert self.finer is not None
-        words = self.words
+        words, value = len(number), _number(number)
         while True:
-            words += 1
-            last, cut = word(words - 1), self.finer(k, words) % END
-            if last != cut:
-                return cut < last
+            words, value = words + 1, value << WORD | word(words)
+            cut = self.finer(k, words)
+            while cut < value and (self.endless or k + 1 < len(self.places)):
+                k += 1
+                cut = self.finer(k, words)
+            if cut != value:
+                return k + (cut < value)
 
 
-def of_row(weights: Sequence[int], denominator: int) -> Cuts:
-    """The cuts of a table row, whose weights sum to `denominator`, a power of two; the last is the end of all."""
-    bits = denominator.bit_length() - 1
-    words = max(1, -(-bits // WORD))
+def words_of(denominator: int) -> int:
+    """Words that hold every multiple of 1/`denominator`, a power of two."""
+    return max(1, -(-(denominator.bit_length() - 1) // WORD))
+
+
+def of_row(weights: Sequence[int], denominator: int, least: int = 1) -> Cuts:
+    """The cuts of a table row, whose weights sum to `denominator`, a power of two; the last is the end of all.
+
+    They have as many words as that takes, and at least so many.
+    """
+    bits, words = denominator.bit_length() - 1, max(words_of(denominator), least)
     up = words * WORD - bits
-    return Cuts(tuple(_place(end << up, words) for end in accumulate(weights)))
+    return Cuts(tuple(place_of(end << up, words) for end in accumulate(weights)))
 
 
 @dataclass(frozen=True)
 class NoiseCuts:
-    """Geometric noise as one sign and the digits of `G`."""
+    """Geometric noise, or a share of it, as one sign and the digits of its size `G`."""
 
     q: Fraction
     sign: Cuts
-    """One cut: below it `e = G`, above it `e = -1-G`."""
+    """One cut: below it `e = G`, above it `e = origin - G`."""
     digits: tuple[Cuts, ...]
     base: int
+    origin: int = -1
+    """-1 for geometric noise; 0 for a share, whose size is `|e|`."""
+
+    @property
+    def restarts(self) -> bool:
+        """Whether the last digit starts again beyond its cuts, as a law without memory may."""
+        return not self.digits[-1].endless
 
     @property
     def reach(self) -> int:
@@ -132,7 +152,7 @@ class NoiseCuts:
 
 def of_noise(q: Fraction) -> NoiseCuts:
     """The cuts of geometric noise."""
-    reach = _power_below(q, 1)
+    reach = power_below(q, 1)
     count = 1
     while reach > LONGEST**count:
         count += 1
@@ -141,18 +161,18 @@ def of_noise(q: Fraction) -> NoiseCuts:
     base = 1 if count == 1 else 1 << math.ceil(math.log2(reach) / count)
     digits = [_digit(q, base**i, base) for i in range(count - 1)]
     top = base ** (count - 1)
-    digits.append(_digit(q, top, None, _power_below(q, top)))
+    digits.append(_digit(q, top, None, power_below(q, top)))
     share = Fraction(q.denominator, q.denominator + q.numerator)
-    sign = _cuts(1, lambda k, bits: (share.numerator << bits) // share.denominator)
+    sign = first_cuts(1, lambda k, bits: (share.numerator << bits) // share.denominator)
     return NoiseCuts(q, sign, tuple(digits), base)
 
 
-def _power_below(q: Fraction, step: int) -> int:
-    """The smallest `k` with `q^(step k) < 2^-62`."""
+def power_below(q: Fraction, step: int, bits: int = WORD) -> int:
+    """The smallest `k` with `q^(step k) < 2^-bits`."""
     with precision(192):
         logarithm = -ball(q).log() / arb(2).log() * step
-        k = max(1, ceil_scaled(WORD / logarithm, 0) - 2)
-        while not logarithm * k > WORD:
+        k = max(1, ceil_scaled(bits / logarithm, 0) - 2)
+        while not logarithm * k > bits:
             k += 1
         return k
 
@@ -174,17 +194,20 @@ def _digit(q: Fraction, step: int, base: int | None, end: int = 0) -> Cuts:
         exact = 1 - q**power if whole is None else (1 - q**power) / (1 - q**whole)  # a dyadic number, so of few digits
         return (exact.numerator << bits) // exact.denominator
 
-    return _cuts(end if base is None else base - 1, cut)
+    return first_cuts(end if base is None else base - 1, cut)
 
 
-def _cuts(count: int, cut: Callable[[int, int], int]) -> Cuts:
+def first_cuts(count: int, cut: Callable[[int, int], int]) -> Cuts:
+    """Cuts whose digits do not end: `cut(k, bits)` is the k-th as a multiple of 2^-bits, rounded down."""
+
     def finer(k: int, words: int) -> int:
         return cut(k, words * WORD)
 
-    return Cuts(tuple(_place(finer(k, LIMBS), LIMBS) for k in range(count)), finer)
+    return Cuts(tuple(place_of(finer(k, LIMBS), LIMBS) for k in range(count)), finer)
 
 
-def _place(number: int, words: int) -> Place:
+def place_of(number: int, words: int) -> Place:
+    """A number as a multiple of 2^-62 to the power of `words`; one, or more, is a mark that no word reaches."""
     if number >> (WORD * words):
         return (END, *(0,) * (words - 1))
     return tuple(_split(number, words))

@@ -1,29 +1,31 @@
 """How a release is drawn from random words of 62 bits: the one procedure that every sampler of a table follows.
 
-A draw looks at `slots` words whatever the input and whatever comes out: the sign of the noise, its digits, and the
-table's row (without a tail the row alone). Words have numbered places, so that samplers in different languages can be
-given the same ones:
+A draw looks at `slots` words whatever the input and whatever comes out: the sign of the noise, its digits, the
+contraction's row if there is a contraction, and the table's row (without a tail that alone). Words have numbered
+places, so that samplers in different languages can be given the same ones:
 
     place  slot + slots j                       word j of that slot; j > 0 only if the words before equal those of a cut
     place  slots limbs + limbs (r-1) + j        word j of the last digit when it starts again for the r-th time
     place  -1                                   a new word every time: all kept words of a cut of the noise were equal
 
-All but the first are rarer than 2^-40. If the noise takes the input out of the table, that is the release; otherwise
-it is drawn from the input's row.
+All but the first are rarer than 2^-40. If the noise takes its centre out of the table, that is the release; otherwise
+it is drawn from the input's row. The centre is the input, or of a share of noise (`SharedNoise`) the input or where the
+contraction takes it, times a factor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from optdp.errors import ProblemError
-from optdp.noise.cuts import LIMBS, Cuts, NoiseCuts, of_noise, of_row
+from optdp.noise.cuts import LIMBS, Cuts, NoiseCuts, of_noise, of_row, words_of
 
 if TYPE_CHECKING:
-    from optdp.noise.matrix import NoiseMatrix, Outside
+    from optdp.noise.matrix import NoiseMatrix, Outside, Row
+    from optdp.noise.shared_noise import SharedNoise
 
 Words = Callable[[int], int]
 """The random word at a place."""
@@ -44,11 +46,22 @@ class Drawing:
     rows: tuple[Cuts, ...]
     values: tuple[tuple[int, ...], ...]
     """The outputs of each row, one for each of its cuts."""
+    factor: int = 1
+    """Without a contraction the noise is centred at this times the input."""
+    moves: tuple[Cuts, ...] = ()
+    """The rows of the contraction for the inputs `0..last`, of as many words as those of the table."""
+    centres: tuple[tuple[int, ...], ...] = ()
+    """The centres of each of them, one for each of its cuts."""
 
     @property
     def slots(self) -> int:
         """Words that every draw looks at."""
-        return 1 if self.noise is None else 2 + len(self.noise.digits)
+        return self.noise_slots + bool(self.moves) + 1
+
+    @property
+    def noise_slots(self) -> int:
+        """Those of them that are the noise's, the first."""
+        return 0 if self.noise is None else 1 + len(self.noise.digits)
 
     @cached_property
     def limbs(self) -> int:
@@ -71,17 +84,21 @@ class Drawing:
         """The outputs of a row as a numpy array."""
         return self._arrays[row]
 
+    def places(self, x: int) -> Any:
+        """Where the contraction takes `x`, times the factor, as a numpy array."""
+        return self._arrays[len(self.values) + x]
+
     @cached_property
     def _arrays(self) -> list[Any]:
         import numpy as np
 
-        return [np.array(values, dtype=np.int64) for values in self.values]
+        return [np.array(values, dtype=np.int64) for values in (*self.values, *self.centres)]
 
     def draw(self, x: int, words: Words) -> int:
         """One release of input `x`."""
         row = self.row_of(x)
         if self.noise is not None:
-            released = x + self._noise(self.noise, words)
+            released = self._centre(x, words) + self._noise(self.noise, words)
             if row is None or not self.outputs[0] <= released <= self.outputs[1]:
                 return released
         assert row is not None
@@ -92,17 +109,22 @@ class Drawing:
         apart = self.slots if step is None else step
         return lambda j: words(start + apart * j if j < self.limbs else -1)
 
+    def _centre(self, x: int, words: Words) -> int:
+        if not self.moves:
+            return self.factor * x
+        return self.centres[x][self.moves[x].index(self._slot(words, self.slots - 2))]
+
     def _noise(self, noise: NoiseCuts, words: Words) -> int:
         negative = noise.sign.index(self._slot(words, 0))
         size, unit = 0, 1
         for i, cuts in enumerate(noise.digits, start=1):
             found = digit = cuts.index(self._slot(words, i))
             start = self.slots * self.limbs
-            while i == len(noise.digits) and found == len(cuts.places):
+            while i == len(noise.digits) and noise.restarts and found == len(cuts.places):
                 found = cuts.index(self._slot(words, start, 1))
                 digit, start = digit + found, start + self.limbs
             size, unit = size + unit * digit, unit * noise.base
-        return -1 - size if negative else size
+        return noise.origin - size if negative else size
 
 
 def drawing(matrix: NoiseMatrix) -> Drawing:
@@ -113,6 +135,30 @@ def drawing(matrix: NoiseMatrix) -> Drawing:
         last=matrix.last,
         outside=matrix.outside,
         noise=None if matrix.q is None else of_noise(matrix.q),
-        rows=tuple(of_row([weight for _, weight in row], matrix.denominator) for row in matrix.rows),
+        rows=_rows(matrix.rows, matrix.denominator),
         values=tuple(tuple(s for s, _ in row) for row in matrix.rows),
     )
+
+
+def share_drawing(shared: SharedNoise) -> Drawing:
+    """How reports with a share of noise are drawn. Without a table there is one row that serves no output."""
+    from optdp.noise.share_cuts import of_share
+
+    rows, moves = shared.rows or (((0, shared.denominator),),), shared.contraction or ()
+    words = max(words_of(shared.denominator), words_of(shared.contraction_denominator))
+    return Drawing(
+        inputs=shared.inputs if shared.rows else (0, 0),
+        outputs=shared.outputs,
+        last=shared.last,
+        outside="geometric",
+        noise=of_share(shared.beta, shared.q),
+        rows=_rows(rows, shared.denominator, words),
+        values=tuple(tuple(s for s, _ in row) for row in rows),
+        factor=shared.factor,
+        moves=_rows(moves, shared.contraction_denominator, words),
+        centres=tuple(tuple(shared.factor * y for y, _ in row) for row in moves),
+    )
+
+
+def _rows(rows: Sequence[Row], denominator: int, least: int = 1) -> tuple[Cuts, ...]:
+    return tuple(of_row([weight for _, weight in row], denominator, least) for row in rows)

@@ -8,7 +8,6 @@ outputs may leave the range of the inputs, and how boldly a party moves while th
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
@@ -17,7 +16,7 @@ import numpy as np
 
 from optdp.errors import ProblemError
 from optdp.math.pmf import BinomialPmf
-from optdp.noise.block import Block, View, improve
+from optdp.noise.block import Block, Effort, View, improve
 from optdp.noise.matrix import NoiseMatrix
 from optdp.noise.multi import MultiLTE
 from optdp.noise.parties import Array, Party, convolve, parties_of
@@ -146,30 +145,31 @@ def descend(
     paces: Sequence[float],
     progress: Callable[[str], None],
     patience: float = 1e-6,
-    deadline: float = math.inf,
+    effort: Effort | None = None,
+    most: float = math.inf,
 ) -> Iterator[Draft]:
     """Sweep over the parties with each pace in turn; yield every plan that is better than the one before.
 
-    No block is begun after `deadline` (`time.perf_counter()`).
+    The work is added to `effort`; no block is begun once that is above `most`.
 
     Large parties come first: the last to move carries most of the noise, and a small table does that as well.
     """
     power = 1 if problem.objective == "mae" else 2
-    plan, slack = start, SLACK[0]
+    plan, slack, effort = start, SLACK[0], effort or Effort()
     ease = max(EASE, (SLACK[1] / SLACK[0]) ** (0.5 / len(plan.parties)))
     best = plan.error(power)
     order = sorted(range(len(plan.parties)), key=lambda i: -len(plan.parties[i].targets))
     for sweep, pace in enumerate(paces):
         before = best
         for i in order:
-            if time.perf_counter() > deadline:
+            if effort.spent > most:
                 return
             progress(f"sweep {sweep + 1}, party {i}: {problem.objective} {best:.6g}")
             block = plan.block(i, power)
             allowed = 1 - ease * slack
-            table = improve(block, plan.tables[i], FLOOR, slack, patience)
+            table = improve(block, plan.tables[i], FLOOR, slack, patience, effort)
             if table is not None and block.excess(table) > allowed:
-                table = improve(block, plan.tables[i], FLOOR, 10 * slack, patience)
+                table = improve(block, plan.tables[i], FLOOR, 10 * slack, patience, effort)
             slack = max(ease * slack, SLACK[1])
             if table is None:
                 continue

@@ -20,7 +20,7 @@ from optdp.errors import ArtifactError, CertificateError, ProblemError
 from optdp.math.effort import product_steps, spend
 from optdp.math.exact import ball, log_upper, precision, upper_fraction
 from optdp.math.pmf import Pmf
-from optdp.noise.certify import row_ratio
+from optdp.noise.certify import row_ratios
 from optdp.noise.joint_error import aggregate_errors, error_laws
 from optdp.noise.laws import Shape, larger_quotient, restrict
 from optdp.noise.matrix import NoiseMatrix
@@ -310,12 +310,7 @@ def _ordinary(problem: MultiLTE, party: int, table: NoiseMatrix) -> Fraction | N
     """The ordinary epsilon of one table: adjacent inputs, times the largest contribution."""
     worst = Fraction(0)
     with precision():
-        each = 25 + table.denominator.bit_length() / 100
-        entries = sum(map(len, table.rows)) * (0.7 + table.denominator.bit_length() / 1000)
-        spend(len(table.rows) * each + entries, "quotients of rows")
-        rows = [dict(row) for row in table.rows]
-        for x, (one, other) in enumerate(pairwise(rows), start=table.inputs[0]):
-            ratio = row_ratio(table, (x, one), (x + 1, other))
+        for _, ratio in row_ratios(table, 1):
             if ratio is None:
                 return None
             worst = max(worst, log_upper(ratio))

@@ -12,7 +12,6 @@ inside, where `c(x)` is the base kernel's mass there and `W` the integer table.
 
 from __future__ import annotations
 
-import secrets
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,12 +19,12 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
 from operator import index
-from random import Random
 
 from flint import arb
 
 from optdp.errors import ArtifactError, ProblemError
 from optdp.math.sgdl import SGDL
+from optdp.noise.drawing import Drawing, share_drawing
 from optdp.noise.matrix import Bits, Row
 
 NOTHING = (0, -1)
@@ -120,17 +119,28 @@ class SharedNoise:
 
     # ------------------------------------------------------------------ sampling
 
+    @cached_property
+    def drawing(self) -> Drawing:
+        """The integers that reports are drawn with, those of exported samplers too; refuses noise that is too wide."""
+        return share_drawing(self)
+
     def sample(self, x: int, size: int = 1, seed: int | None = None) -> list[int]:
         """`size` independent releases of input `x`, drawn with integers only.
 
         Randomness comes from the operating system. A `seed` makes the draws repeatable, for tests: they are then
         **not private**.
         """
+        from optdp.math.source import Source
+        from optdp.noise.columns import repeated
+        from optdp.noise.share_cuts import fits
+
         if size < 0:
             raise ProblemError(f"size must be at least 0. Found {size}.")
-        bits: Bits = secrets.randbits if seed is None else Random(seed).getrandbits
-        x = index(x)
+        x, source = index(x), Source(seed)
         row, (low, high) = self.row(x), self.outputs
+        if fits(self.beta, self.q):
+            return repeated(self.drawing, x, size, source)
+        bits = source.bits
         noise = self.noise.sample(size, bits)
         centres = _draw(self.contracted(x), self.contraction_denominator, size, bits)
         released = [self.factor * y + e for y, e in zip(centres, noise, strict=True)]

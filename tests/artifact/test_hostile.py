@@ -316,7 +316,9 @@ def zipped(content: dict[str, bytes], kind: int = zipfile.ZIP_STORED, comment: b
     with zipfile.ZipFile(buffer, "w", kind) as archive:
         archive.comment = comment
         for name, data in content.items():
-            archive.writestr(name, data)
+            member = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            member.create_system, member.external_attr, member.compress_type = 3, 0o644 << 16, kind
+            archive.writestr(member, data)
     return buffer.getvalue()
 
 

@@ -15,10 +15,12 @@ import pytest
 from optdp.artifact.format import Artifact
 from optdp.export import export
 from optdp.noise.matrix import NoiseMatrix
+from optdp.noise.shared_noise import SharedNoise
 
 HERE = Path(__file__).parent
 WARNINGS = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-O2"]
 
+Table = NoiseMatrix | SharedNoise | Artifact
 Draw = tuple[int, Mapping[int, int]]
 """An input and the words of its draw by their places."""
 
@@ -63,7 +65,7 @@ class Counting(tuple[int, ...]):
         return super().__getitem__(place)
 
 
-def by_python(table: NoiseMatrix | Artifact, draws: Sequence[Draw], folder: Path) -> list[Drawn]:
+def by_python(table: Table, draws: Sequence[Draw], folder: Path) -> list[Drawn]:
     (path,) = export(table, "python", folder)
     space = load(path)
     for name in ("ROW_START", "ROW_CUTS", "VALUES", "NOISE_CUTS", "NOISE_START"):
@@ -86,7 +88,7 @@ def by_python(table: NoiseMatrix | Artifact, draws: Sequence[Draw], folder: Path
     return found
 
 
-def by_c(table: NoiseMatrix | Artifact, draws: Sequence[Draw], folder: Path) -> list[Drawn]:
+def by_c(table: Table, draws: Sequence[Draw], folder: Path) -> list[Drawn]:
     compiler = need("gcc")
     export(table, "c", folder)
     program = folder / "driver"
@@ -95,7 +97,7 @@ def by_c(table: NoiseMatrix | Artifact, draws: Sequence[Draw], folder: Path) -> 
     return _read(run(program, input=_lines(draws)))
 
 
-def by_js(table: NoiseMatrix | Artifact, draws: Sequence[Draw], folder: Path) -> list[Drawn]:
+def by_js(table: Table, draws: Sequence[Draw], folder: Path) -> list[Drawn]:
     node = need("node")
     (path,) = export(table, "js", folder)
     text = path.read_text()
@@ -105,7 +107,7 @@ def by_js(table: NoiseMatrix | Artifact, draws: Sequence[Draw], folder: Path) ->
     return _read(run(node, HERE / "driver.mjs", counting, input=_lines(draws)))
 
 
-def by_sqlite(table: NoiseMatrix | Artifact, draws: Sequence[Draw], folder: Path) -> list[Drawn]:
+def by_sqlite(table: Table, draws: Sequence[Draw], folder: Path) -> list[Drawn]:
     (path,) = export(table, "sql", folder)
     with sqlite3.connect(":memory:") as base:
         base.executescript(path.read_text())
@@ -117,7 +119,7 @@ def by_sqlite(table: NoiseMatrix | Artifact, draws: Sequence[Draw], folder: Path
     return [Drawn(released) for (released,) in found]
 
 
-LANGUAGES: dict[str, Callable[[NoiseMatrix | Artifact, Sequence[Draw], Path], list[Drawn]]] = {
+LANGUAGES: dict[str, Callable[[Table, Sequence[Draw], Path], list[Drawn]]] = {
     "python": by_python,
     "c": by_c,
     "js": by_js,

@@ -18,13 +18,22 @@ from optdp.export.layout import FAR, layout
 from optdp.export.vectors import RELEASED, STOPPED, vectors
 from optdp.noise.cuts import END
 from optdp.noise.matrix import NoiseMatrix
+from optdp.noise.shared_noise import SharedNoise
 from tests.export.languages import LANGUAGES, Draw, run
 from tests.export.matrices import matrices, table
+from tests.export.shares import shares
 
 BINARIES = Path("/usr/lib/postgresql")
 
 
-def known(matrix: NoiseMatrix, plain: int = 240) -> tuple[list[Draw], list[int | None]]:
+def tables() -> dict[str, NoiseMatrix | SharedNoise]:
+    """Single tables and parties' shares of noise, by names that folders may have."""
+    found: dict[str, NoiseMatrix | SharedNoise] = {**matrices()}
+    found |= {f"share {name}": share for name, share in shares().items()}
+    return {name.replace(" ", "-"): made for name, made in found.items()}
+
+
+def known(matrix: NoiseMatrix | SharedNoise, plain: int = 240) -> tuple[list[Draw], list[int | None]]:
     """Draws, a few hundred of them on rare paths, and what the library makes of them."""
     found = vectors(matrix.drawing, "agreement", plain, rare=250)
     assert {vector.outcome for vector in found} >= ({RELEASED} if matrix.q is None else {RELEASED, STOPPED})
@@ -34,12 +43,12 @@ def known(matrix: NoiseMatrix, plain: int = 240) -> tuple[list[Draw], list[int |
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_same_words_give_the_same_releases(language: str, tmp_path: Path) -> None:
     count = 0
-    for name, matrix in matrices().items():
+    for name, matrix in tables().items():
         draws, expected = known(matrix)
-        found = [drawn.released for drawn in LANGUAGES[language](matrix, draws, tmp_path / name.replace(" ", "-"))]
+        found = [drawn.released for drawn in LANGUAGES[language](matrix, draws, tmp_path / name)]
         assert found == expected, name
         count += len(draws)
-    assert count > 3000
+    assert count > 6000
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +82,9 @@ def server() -> Iterator[list[object]]:
 
 
 def test_postgresql_too(server: list[object], tmp_path: Path) -> None:
-    for name, matrix in matrices().items():
+    for name, matrix in tables().items():
         draws, expected = known(matrix, 60)
-        (path,) = export(matrix, "sql", tmp_path / name.replace(" ", "-"))
+        (path,) = export(matrix, "sql", tmp_path / name)
         loaded = run(*server, "-f", path)  # over the last one: it replaces what it made, and keeps the user's tables
         assert loaded.returncode == 0, loaded.stderr
         requests = "".join(f"{i}\t{x}\n" for i, (x, _) in enumerate(draws))
@@ -106,8 +115,8 @@ def test_postgresql_too(server: list[object], tmp_path: Path) -> None:
 
 def test_postgresql_looks_up_the_words_of_each_request_by_their_index(server: list[object], tmp_path: Path) -> None:
     """One pass over the requests, and no pass over the words, of tables that nobody has analysed: work is linear."""
-    for name in ("digits", "longer"):
-        matrix = matrices()[name]
+    for name in ("digits", "longer", "share-small", "share-long"):
+        matrix = tables()[name]
         (path,) = export(matrix, "sql", tmp_path / name)
         script = (
             "DROP VIEW IF EXISTS optdp_self_test, optdp_test_released, optdp_released;\n"
@@ -133,10 +142,10 @@ def test_postgresql_looks_up_the_words_of_each_request_by_their_index(server: li
 @pytest.mark.parametrize("language", ["python", "c", "js"])
 def test_words_and_looks_depend_on_neither_input_nor_release(language: str, tmp_path: Path) -> None:
     chance = random.Random(5)
-    for name, matrix in matrices().items():
+    for name, matrix in tables().items():
         drawing = matrix.drawing
-        lengths = {len(cuts.places) for cuts in drawing.rows}
-        assert len(lengths) > 1, "rows of different lengths are the point"
+        lengths = {len(cuts.places) for cuts in (*drawing.rows, *drawing.moves)}
+        assert len(lengths) > 1 or not matrix.rows, "rows of different lengths are the point"
         first, final = drawing.inputs if drawing.outside == "error" else (0, drawing.last)
         draws: list[Draw] = []
         for x in range(first, final + 1):
@@ -144,7 +153,7 @@ def test_words_and_looks_depend_on_neither_input_nor_release(language: str, tmp_
                 words = [_any_word(chance) for _ in range(drawing.slots)]
                 if not any(_is_rare(matrix, place, word) for place, word in enumerate(words)):
                     draws.append((x, dict(enumerate(words))))
-        found = LANGUAGES[language](matrix, draws, tmp_path / name.replace(" ", "-"))
+        found = LANGUAGES[language](matrix, draws, tmp_path / name)
         assert all(drawn.released is not None for drawn in found)
         assert len({drawn.released for drawn in found}) > 3
         counted = {(drawn.words, drawn.looks) for drawn in found}
@@ -160,14 +169,14 @@ def _any_word(chance: random.Random) -> int:
     return chance.choice((chance.getrandbits(62), chance.getrandbits(20), END - 1 - chance.getrandbits(50)))
 
 
-def _is_rare(matrix: NoiseMatrix, place: int, word: int) -> bool:
+def _is_rare(matrix: NoiseMatrix | SharedNoise, place: int, word: int) -> bool:
     """Whether a first word is equal to a cut's, or lies beyond the last cut of the last digit: chances below 2^-40."""
     drawing = matrix.drawing
     parts = [] if drawing.noise is None else [drawing.noise.sign, *drawing.noise.digits]
     if place < len(parts):
         beyond = place == len(parts) - 1 and word >= parts[place].first[-1]
         return beyond or word in parts[place].first
-    return any(cuts.words > 1 and word in cuts.first for cuts in drawing.rows)
+    return any(cuts.words > 1 and word in cuts.first for cuts in (*drawing.rows, *drawing.moves))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -108,15 +108,55 @@ def test_a_party_alone(home: Path, tmp_path: Path) -> None:
     assert "cannot be checked from one party's file" in (tmp_path / "sampler.py").read_text().replace("\n# ", " ")
 
 
-def test_shares_of_noise_are_refused_for_samplers(home: Path, tmp_path: Path) -> None:
-    done = optdp("export", home / "shares" / "party-0.json", "--to", "c", "--out", tmp_path / "out")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "optdp aggregate" in done.stderr
-    for subject in subjects(home / "shares"):
-        for target in ("python", "c", "js", "sql"):
-            with pytest.raises(ProblemError, match="optdp aggregate"):
-                write([subject], TARGETS[target], tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+def test_shares_of_noise_say_what_they_are_worth(home: Path, tmp_path: Path) -> None:
+    done = optdp("export", home / "shares", "--to", "python", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "private only inside the secure sum" in done.stderr
+    for i in range(2):
+        path = tmp_path / f"party-{i}" / "sampler.py"
+        text = path.read_text().replace("\n# ", " ")
+        for said in (
+            "never publish it",
+            f"party {i} of plan",
+            "only its share of the noise: what is claimed is claimed of the sum, not of the report",
+            "if all 2 parties follow the plan and show their reports to nobody",
+            "with a chance below 2^-230, whatever the input; counted as a delta, that adds at most 2^-226 to the claim",
+            "beyond them a share of geometric noise around the input, contracted",
+        ):
+            assert said in text, said
+        document = json.loads((home / "shares" / f"party-{i}.json").read_text())
+        sampler = load(path)
+        assert sampler["self_test"]() == document["sha256"]
+        assert len(sampler["release_many"](range(7))) == 7
+    assert Fraction(document["claim"]["epsilon"]) <= 1
+    e = Fraction(271828183, 10**8)
+    assert e * 2 * 2 * Fraction(1, 1 << 230) < Fraction(1, 1 << 226), "e^eps times both parties' chances, and room"
+
+
+def test_one_share_of_noise_alone(home: Path, tmp_path: Path) -> None:
+    done = optdp("export", home / "shares" / "party-0.json", "--to", "c", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "was not checked" in done.stderr
+    text = (tmp_path / "sampler.h").read_text().replace("\n * ", " ")
+    assert "cannot be checked from one party's file" in text
+    assert "claimed of the sum, not of the report" in text
+    assert "a delta" not in text
+
+
+def test_the_tables_of_a_share(home: Path, tmp_path: Path) -> None:
+    """The table and the contraction, in files of one form; `verify` takes the npz back as a party's file."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    document = json.loads((home / "shares" / "party-0.json").read_text())
+    for target in ("csv", "npz", "parquet"):
+        written = export(home / "shares" / "party-0.json", target, tmp_path / f"t.{target}")
+        names = ["t.csv.contraction.csv", "t.csv.meta.json"] if target == "csv" else ["t.parquet.contraction.parquet"]
+        assert [path.name for path in written] == [f"t.{target}", *(() if target == "npz" else names)]
+    for suffix, rows, first in (("", document["weights"], 0), (".contraction", document["tail"]["contraction"], 0)):
+        entries = [(x, s, weight) for x, row in enumerate(rows, first) for s, weight in row]
+        lines = (tmp_path / f"t.csv{suffix}{'.csv' if suffix else ''}").read_text().splitlines()[1:]
+        assert [tuple(map(int, line.split(",")[:3])) for line in lines] == entries
+        found = parquet.read_table(tmp_path / f"t.parquet{suffix}{'.parquet' if suffix else ''}").to_pydict()
+        assert list(zip(found["input"], found["output"], map(int, found["weight"]), strict=True)) == entries
 
 
 def test_a_forged_claim_writes_nothing(home: Path, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def forge(path: Path, **changes: Any) -> None:
             document[place] = value
     body = {key: value for key, value in document.items() if key != "sha256"}
     document["sha256"] = hashlib.sha256(canonical(body).encode()).hexdigest()
-    path.write_text(canonical(document))
+    path.write_text(canonical(document) + "\n")
 
 
 def test_there_and_back(folder: Path, order: Path, run: Run) -> None:

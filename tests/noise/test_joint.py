@@ -16,6 +16,8 @@ import numpy.typing as npt
 import pytest
 from scipy.optimize import linprog
 
+import optdp.noise.block
+import optdp.plan
 import optdp.solution
 from optdp import (
     CertificateError,
@@ -29,8 +31,8 @@ from optdp import (
     solve,
     verify_plan,
 )
-from optdp.noise.block import Block, improve
-from optdp.noise.joint import Draft, starts
+from optdp.noise.block import Block, Effort, improve
+from optdp.noise.joint import Draft, descend, starts
 from optdp.noise.joint_certify import certify_plan
 from optdp.noise.merged import bounding
 from optdp.noise.parties import parties_of
@@ -526,6 +528,42 @@ def test_a_block_sees_what_it_should(also, fallback):
             block = draft.block(i, power)
             assert block.objective(table) == pytest.approx(truth, rel=1e-12)
             assert block.excess(table) == pytest.approx(brute_excess(problem, draft, i), rel=1e-12)
+
+
+def test_a_search_ends_after_the_same_work_everywhere():
+    """The work is the same in every run, and less work gives the first steps of the whole descent."""
+    problem = MultiLTE([Population.binomial(6, "0.5"), Population.binomial(5, "0.4")], "1")
+    alone = [SingleLTE(p, "0.9", tail="none", never_worse=False) for p in problem.parties]
+    start, paces, patience = next(starts(problem, [solve(single).mechanism for single in alone]))
+    runs = []
+    for most in (math.inf, math.inf, None):
+        effort = Effort()
+        limit = runs[0][0] * 0.7 if most is None else most
+        plans = descend(start, problem, paces, lambda _: None, patience, effort, limit)
+        steps = [[table.tobytes() for table in plan.tables] for plan in plans]
+        runs.append((effort.spent, steps))
+    (spent, whole), again, (less, part) = runs
+    assert again == (spent, whole)
+    assert 0 < less < spent
+    assert 0 < len(part) < len(whole)
+    assert part == whole[: len(part)]
+
+
+def test_the_limits_of_work(monkeypatch):
+    problem = tiny_problem()
+    best = solve(problem)
+    assert best.status == "local optimum"
+    monkeypatch.setattr(optdp.plan, "MORE_TRIES", 0)
+    one_start = solve(problem)
+    assert one_start.status == "local optimum"
+    assert best.mae <= one_start.mae
+    monkeypatch.setattr(optdp.plan, "DESCENT", 1)
+    cut = solve(problem)
+    assert (cut.status, cut.mae >= one_start.mae, cut.mae <= cut.baseline_mae) == ("work limit", True, True)
+    block, table = private_blocks(problem)[0]
+    assert improve(block, table, 1e-7, 1e-6) is not None
+    monkeypatch.setattr(optdp.noise.block, "MOST_WORK", (100, 0))
+    assert improve(block, table, 1e-7, 1e-6) is None
 
 
 def private_blocks(problem: MultiLTE) -> list[tuple[Block, Array]]:

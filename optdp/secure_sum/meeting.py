@@ -1,16 +1,4 @@
-"""A secure sum: m parties add up their integers over TCP with MPyC, and nothing but the sum is opened.
-
-What is hidden, and from whom: each party splits its value with Shamir's scheme of degree m - 1, so that the shares of
-all m parties are needed to open anything. Up to m - 1 parties that follow the protocol and put together all they saw
-learn the sum, what follows from it and their own values, and nothing else. So m - 1 parties always learn the value of
-the last one, as the sum less their own; with two parties, each learns the value of the other. What the sum must not
-show about a value has to be hidden by noise in it before it comes here.
-
-What is not promised: a party that does not follow the protocol can change the sum. The connections are plain TCP: who
-reads all that a party sends and receives learns its value, and who can reach the port can make the sum fail or pose as
-a party. Between machines, lay the connections through a VPN or SSH tunnels. When a run fails while the sum is being
-opened, some parties may have seen the sum; the error then says so.
-"""
+"""One secure sum as one party sees it: who calls whom, what is compared, when a share may be sent, who is told what."""
 
 from __future__ import annotations
 
@@ -18,167 +6,33 @@ import asyncio
 import contextlib
 import errno
 import functools
-import importlib
 import ipaddress
 import json
-import logging
-import math
-import operator
 import os
 import re
-import socket
-import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from optdp.errors import ArtifactError, OptdpError, ProblemError, SolverError
+from optdp.secure_sum.addresses import look_up
 
 _HELLO, _STOP, _DONE = 1, 2, 3  # labels of our own messages; MPyC labels its own with 64-bit hashes
 _KIND = "optdp secure sum 1"
 _MOST_BYTES = 16384  # that one party may send in one sum; it sends less than 1000
 _GRACE = 2.0  # seconds left to hear from the other parties once one of them is known to be in trouble
 _SMALLEST_FIELD = 2**64
-_one_at_a_time = threading.Lock()  # MPyC keeps its runtime in global variables
-
-
-def secure_sum(
-    value: int,
-    *,
-    party: int,
-    addresses: Sequence[str],
-    session: str,
-    bound: int,
-    timeout: float = 60.0,
-    listen: str | None = None,
-) -> int:
-    """Return the sum of the values of all parties; the value of this one leaves the process only as random shares.
-
-    `addresses` has "host:port" of every party, in one order for all; `party` is the place of this one, from 0. All
-    must give the same `session` (a hex digest of what they agreed on) and `bound` (the largest size of a value): these
-    are compared before any share is sent. Listens on the loopback address, unless `listen` names another one. Returns
-    or raises within `timeout` seconds; when one party fails, so does every other that does not have the sum yet.
-    """
-    end = time.monotonic() + timeout
-    value, bound = operator.index(value), operator.index(bound)  # no NumPy integer, which would wrap
-    places = _read_addresses(addresses)
-    m = len(places)
-    for right, rule, found, advice in (
-        (m >= 2, "A secure sum needs at least 2 parties", f"{m} addresses", "Give that of each party"),
-        (0 <= party < m, f"party must be from 0 to {m - 1}", party, "Give the place of this party in the addresses"),
-        (0 <= bound < 2**128, "bound must be at least 0 and below 2^128", bound, "Take it from the plan"),
-        (abs(value) <= bound, f"A value must lie between {-bound} and {bound}", "another", "Use the table of the plan"),
-        (re.fullmatch("[0-9a-f]{8,256}", session), "session must be a hex digest", "another text", "Use the plan's"),
-        (0 < timeout < math.inf, "timeout must be a number of seconds above 0", timeout, "Give one such as 60"),
-    ):
-        if not right:
-            raise ProblemError(f"{rule}. Found {found}. {advice}.")
-    interface = _interface(places[party][0], listen)
-    runtime = _load_mpyc()
-    with contextlib.suppress(RuntimeError):
-        asyncio.get_running_loop()
-        raise ProblemError(
-            "secure_sum must be called where no event loop runs. Found a running one. Use asyncio.to_thread."
-        )
-    if not _one_at_a_time.acquire(blocking=False):
-        raise ProblemError("A process can be in one sum at a time. Found one under way. Start a process per party.")
-    try:
-        return asyncio.run(_Meeting(runtime, party, places, session, bound, timeout, end).run(value, interface))
-    except (OSError, RuntimeError, ValueError) as error:  # among them: MPyC stops the loop at a share it cannot read
-        raise SolverError(
-            f"The secure sum must run to its end. Found: {error} Check that all parties run the same version of optdp "
-            "and of MPyC, and start all of them again."
-        ) from None
-    finally:
-        _one_at_a_time.release()
-
-
-def _read_addresses(addresses: Sequence[str]) -> list[tuple[str, int]]:
-    """The host and the port of every party."""
-    places: list[tuple[str, int]] = []
-    for i, text in enumerate(addresses):
-        found = re.fullmatch(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+)):([0-9]{1,5})", text.strip().lower())
-        host = (found[1] or found[2]) if found else ""
-        if not found or not 1 <= int(found[3]) <= 65535 or host in ("0.0.0.0", "::"):
-            raise ProblemError(
-                f"An address must be host:port, where the others reach the party. Found {text[:80]!r} for party {i}. "
-                "Write one such as localhost:9001, with a port from 1 to 65535."
-            )
-        place = ("127.0.0.1" if host == "localhost" else host, int(found[3]))
-        if place in places:
-            raise ProblemError(
-                f"Every party must have an address of its own. Found {text!r} for parties {places.index(place)} and "
-                f"{i}. Give each its own port."
-            )
-        places.append(place)
-    return places
-
-
-def _interface(host: str, listen: str | None) -> str:
-    """The address to listen on: `listen` if given, else that of this party if it is a loopback address."""
-    address = host if listen is None else "127.0.0.1" if listen == "localhost" else listen
-    with contextlib.suppress(ValueError):
-        if ipaddress.ip_address(address).is_loopback or listen is not None:
-            return address
-    if listen is not None:
-        raise ProblemError(
-            f"listen must be the IP address of an interface of this machine. Found {listen[:80]!r}. "
-            "Write one such as 0.0.0.0, which means every interface."
-        )
-    raise ProblemError(
-        f"A party listens on the loopback address only, unless told otherwise. Found {host} as the host of this party. "
-        "Say where to listen (0.0.0.0 is every interface), or use localhost and SSH tunnels."
-    )
-
-
-@functools.cache
-def _load_mpyc() -> Any:
-    """MPyC's module `runtime`: a copy of our own, so that its global state is nobody else's.
-
-    When imported as usual, MPyC reads the command line, sends its log to stdout, may change the event loop policy and
-    makes a global runtime. It does none of this where it thinks that its documentation is being built. NumPy is of no
-    use here, and MPyC 0.11 calls a part of it that is to be removed.
-    """
-
-    def take_out() -> dict[str, Any]:
-        names = [name for name, module in sys.modules.items() if name.split(".")[0] == "mpyc" and module is not None]
-        return {name: sys.modules.pop(name) for name in names}
-
-    settings = {"READTHEDOCS": "True", "MPYC_NONUMPY": "1"}
-    argv, before, root = sys.argv, {name: os.environ.get(name) for name in settings}, logging.getLogger()
-    quiet = logging.NullHandler()  # while the root logger has a handler, nobody adds another one to it
-    others = take_out()
-    try:
-        os.environ.update(settings)
-        sys.argv = argv[:1]
-        root.addHandler(quiet)
-        return importlib.import_module("mpyc.runtime")
-    except ImportError:
-        raise ProblemError('aggregate needs MPyC: pip install "optdp[mpc]"') from None
-    finally:
-        root.removeHandler(quiet)
-        sys.argv = argv
-        for name, value in before.items():
-            os.environ.pop(name)
-            os.environ.update({name: value} if value is not None else {})
-        take_out()
-        sys.modules.update(others)
-
-
-def _look_up(host: str, port: int, ips: list[str]) -> None:
-    with contextlib.suppress(OSError, UnicodeError):
-        ips.extend(str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
 
 
 def _names(parties: Iterable[int]) -> str:
     return " and ".join(f"party {j}" for j in sorted(parties))
 
 
-class _Link(asyncio.Protocol):
+class Link(asyncio.Protocol):
     """One connection; an exchanger of MPyC cuts its bytes into labelled messages."""
 
-    def __init__(self, exchanger: Any, on_open: Callable[[_Link], None] | None) -> None:
+    def __init__(self, exchanger: Any, on_open: Callable[[Link], None] | None) -> None:
         self.exchanger, self.on_open, self.room = exchanger, on_open, _MOST_BYTES
         self.lost: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
@@ -210,7 +64,7 @@ class _Link(asyncio.Protocol):
         return here
 
 
-class _Meeting:
+class Meeting:
     """One sum, as seen by one party: all meet and compare what they agreed on, then share, then open."""
 
     def __init__(
@@ -218,8 +72,8 @@ class _Meeting:
     ) -> None:
         self.mpyc, self.me, self.places, self.m = mpyc, me, places, len(places)
         self.session, self.bound, self.timeout, self.end = session, bound, timeout, end
-        self.links: dict[int, _Link] = {}  # to the parties that have said who they are
-        self.every_link: list[_Link] = []
+        self.links: dict[int, Link] = {}  # to the parties that have said who they are
+        self.every_link: list[Link] = []
         self.tasks: list[asyncio.Task[None]] = []
         self.done: dict[int, asyncio.Future[bytes]] = {}  # the sum as a party has it
         self.why: dict[int, str] = {}  # what came of calling a party
@@ -287,8 +141,8 @@ class _Meeting:
                 "Give all parties another address for it, or free this one."
             ) from None
 
-    def link(self, on_open: Callable[[_Link], None] | None = None) -> _Link:
-        self.every_link.append(_Link(self.mpyc.asyncoro.MessageExchanger(self.rt, -1), on_open))
+    def link(self, on_open: Callable[[Link], None] | None = None) -> Link:
+        self.every_link.append(Link(self.mpyc.asyncoro.MessageExchanger(self.rt, -1), on_open))
         return self.every_link[-1]
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -314,7 +168,7 @@ class _Meeting:
             if not ips and not asking.is_alive():
                 self.why[peer] = "its name is not known"
                 # A thread that nobody waits for: a name server that does not answer must not hold up the end.
-                asking = threading.Thread(target=_look_up, args=(host, port, ips), daemon=True)
+                asking = threading.Thread(target=look_up, args=(host, port, ips), daemon=True)
                 asking.start()
             for ip in ips:
                 try:
@@ -331,7 +185,7 @@ class _Meeting:
                 break
             await asyncio.sleep(0.05)
 
-    async def greet(self, link: _Link, expected: int | None = None) -> None:
+    async def greet(self, link: Link, expected: int | None = None) -> None:
         """Exchange and compare what was agreed on; the caller speaks first."""
         if expected is not None:
             link.exchanger.send(_HELLO, self.hello(expected))
@@ -387,7 +241,7 @@ class _Meeting:
             self.gone.add(peer)
             self.hurry()
 
-    def awaits(self, link: _Link) -> bool:
+    def awaits(self, link: Link) -> bool:
         """Whether MPyC waits for a message of a party."""
         waiting = [label for label, found in link.exchanger.buffers.items() if isinstance(found, asyncio.Future)]
         return not {_STOP, _DONE}.issuperset(waiting)

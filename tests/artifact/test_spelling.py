@@ -1,0 +1,139 @@
+"""No byte of a file may be another, even where its content stays the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from optdp import MultiLTE, Population, SingleLTE, solve
+from optdp.artifact.format import from_json, from_npz, to_json, to_npz
+from optdp.artifact.plan_files import read_plan
+from optdp.errors import ArtifactError
+from optdp.mallows.artifact import read_order
+from optdp.mallows.problem import OrderShuffle
+from optdp.problem import load
+
+SPACES = (b" ", b"\t", b"\n", b"\r")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plan and an order."""
+    folder = tmp_path_factory.mktemp("spelled")
+    solve(MultiLTE([Population.binomial(2, "0.5")] * 2, "1")).save(folder / "plan")
+    (folder / "groups.json").write_text("[[0, 1, 2], [2, 3]]")
+    (folder / "order.toml").write_text(
+        'kind = "order-shuffle"\nalpha = "1"\nordering = "rcm"\n[groups]\nfile = "groups.json"\n'
+    )
+    problem = load(folder / "order.toml")
+    assert isinstance(problem, OrderShuffle)
+    solve(problem).save(folder / "order.json")
+    return folder
+
+
+def single() -> bytes:
+    return to_json(solve(SingleLTE(Population.binomial(1, "0.5"), "1")).artifact())
+
+
+def outside_strings(data: bytes) -> list[int]:
+    """The places before which white space changes nothing but the bytes."""
+    inside, found = False, []
+    for place, sign in enumerate(data):
+        if not inside and (
+            place == 0 or data[place - 1 : place + 1].strip(b' \n,:[]{}"') != data[place - 1 : place + 1]
+        ):
+            found.append(place)
+        inside ^= sign == ord('"')  # no string of these files has a quote in it
+    return [*found, len(data)]
+
+
+def respelled(data: bytes) -> list[bytes]:
+    """The same content in other bytes: a space more or less at every place, other escapes, other keys' order."""
+    content, found = json.loads(data), []
+    for number, place in enumerate(outside_strings(data)):
+        found.append(data[:place] + SPACES[number % 4] + data[place:])
+    found += [data[:i] + data[i + 1 :] for i, sign in enumerate(data) if sign in b" \n"]
+    found += [data[:i] + b"\t" + data[i + 1 :] for i, sign in enumerate(data) if sign in b" \n"]
+    found += [data.replace(b"format", b"f\\u006frmat", 1), data.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + data]
+    same = []
+    for changed in found:
+        try:
+            same += [changed] if json.loads(changed) == content else []
+        except ValueError:
+            continue
+    assert len(same) > 50
+    return same
+
+
+def refused(data: bytes, read: Callable[[bytes], Any]) -> str:
+    with pytest.raises(ArtifactError) as caught:
+        read(data)
+    return str(caught.value)
+
+
+def test_a_single_table_in_other_bytes_is_refused() -> None:
+    data = single()
+    from_json(data)
+    for changed in respelled(data):
+        refused(changed, from_json)
+    assert "Every byte" in refused(data[:-1], from_json)
+
+
+def test_plans_and_orders_in_other_bytes_are_refused(home: Path) -> None:
+    places: dict[Path, Callable[[], Any]] = {
+        home / "plan" / "plan.json": lambda: read_plan(home / "plan"),
+        home / "order.json": lambda: read_order(home / "order.json"),
+    }
+    for path, read in places.items():
+        data = path.read_bytes()
+        read()
+        for changed in (*respelled(data)[::7], data[:-1], data + b"\n"):
+            path.write_bytes(changed)
+            with pytest.raises(ArtifactError):
+                read()
+        path.write_bytes(data)
+
+
+def test_what_a_printer_of_json_writes_is_accepted(home: Path) -> None:
+    """Pretty or on one line, throughout in one way; a space too many in that is refused as well."""
+    data = single()
+    artifact, document = from_json(data), json.loads(data)
+    document["provenance"]["who"] = "Zoë"
+    body = {key: value for key, value in document.items() if key != "sha256"}
+    document["sha256"] = hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    ways: list[dict[str, Any]] = [
+        {}, {"indent": 2}, {"indent": "\t"}, {"indent": 4, "sort_keys": True}, {"separators": (",", ":")},
+        {"indent": 0}, {"ensure_ascii": False}, {"ensure_ascii": False, "indent": 3},
+    ]  # fmt: skip
+    for way in ways:
+        text = json.dumps(document, **way).encode()
+        for end in (b"", b"\n"):
+            assert from_json(text + end).rows == artifact.rows
+        for wrong in (
+            text + b"\n\n",
+            b" " + text,
+            text.replace(b"Zo", b"\\u005ao"),
+            text.replace(b'"claim"', b' "claim"'),
+        ):
+            assert "Every byte" in refused(wrong, from_json)
+    order = home / "order.json"
+    data = order.read_bytes()
+    order.write_text(json.dumps(json.loads(data), indent=1))
+    read_order(order)
+    order.write_bytes(data)
+
+
+def test_every_bit_of_an_archive_counts() -> None:
+    artifact = from_json(single())
+    for probabilities in (False, True):
+        data = to_npz(artifact, probabilities)
+        assert from_npz(data) == artifact
+        for place in range(len(data)):
+            for bit in (1 << place % 8, 0xFF):
+                refused(data[:place] + bytes([data[place] ^ bit]) + data[place + 1 :], from_npz)
+        refused(data + b"\0", from_npz)
