@@ -43,7 +43,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-READERS = ("verify", "sample", "export", "report", "sign", "audit", "aggregate", "shuffle")
+READERS = ("verify", "sample", "export", "report", "sign", "audit", "aggregate")
 """Commands that open files which somebody else may have made: they ask for a limited amount of work."""
 
 

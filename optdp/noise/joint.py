@@ -190,7 +190,6 @@ def starts(problem: MultiLTE, alone: Sequence[NoiseMatrix]) -> Iterator[tuple[Dr
             f"A joint plan hides people in every set of {problem.honest} parties; at most {MOST_SETS:,} sets are "
             f'looked at. Found {sets:,}. Use method = "divisible".'
         )
-    _check_cells(_fewest_cells(problem))
     unit = float(problem.epsilon) / problem.sensitivity
     spread = 1 + WIDEST * _deviation(parties_of(problem, [0] * len(problem.parties)))
     margins: set[int] = set()
@@ -220,10 +219,12 @@ def _check_cells(cells: int) -> None:
         )
 
 
-def _fewest_cells(problem: MultiLTE) -> int:
-    """What tables of very many people have at least: inputs a standard deviation around the mean, outputs as far."""
+def check_people(problem: MultiLTE) -> None:
+    """Refuse very many people before anything is computed: tables have inputs for more than a standard deviation to
+    either side of the mean, and outputs as far.
+    """
     totals = [(abs(factor), party.total) for factor, party in zip(problem.f, problem.parties, strict=True)]
-    return sum(int(factor * t.n * t.p * (1 - t.p)) for factor, t in totals if isinstance(t, BinomialPmf))
+    _check_cells(sum(int(factor * t.n * t.p * (1 - t.p)) for factor, t in totals if isinstance(t, BinomialPmf)))
 
 
 def _deviation(parties: Sequence[Party]) -> float:

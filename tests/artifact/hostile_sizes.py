@@ -304,7 +304,6 @@ def large_orders(folder: Path, random: Random) -> list[str]:
             ["verify", str(path)],
             ["report", str(path), "--out", str(folder / "out.html")],
             ["sign", str(path), "--key", str(folder / "key.pem"), "--create-key"],
-            ["shuffle", str(path), "--data", str(folder / "points.csv"), "--column", "x", "--out", str(folder / "o")],
         ]
     )
 
