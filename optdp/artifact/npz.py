@@ -106,7 +106,7 @@ def unpack(data: bytes) -> dict[str, Any]:
         )
     if entries > strict_json.MAX_VALUES // 2 or len(pointers) > entries + 1:
         raise _refused(f"{strict_json.MAX_VALUES // 2:,} weights at most, and one in every row", f"{entries:,} weights")
-    spend(entries + 1.0 * len(pointers) + len(data) / 200, "what stands in it")
+    spend(entries + 3.0 * len(pointers) + len(data) / 200, "what stands in it")
     if len(pointers) < 2 or pointers[0] != 0 or pointers[-1] != entries or not all(map(le, pointers, pointers[1:])):
         raise _refused("row_pointers that rise from 0 to the number of entries", "others")
     document = strict_json.parse(arrays["fields"][1])

@@ -38,7 +38,6 @@ def reader(path: Path, folder: Path, random: Random) -> list[str]:
         [
             ["verify", name],
             ["verify", name, "--explain"],
-            ["verify", name, "--recheck"],
             ["export", name, "--to", target, "--out", str(folder / "out")],
             ["report", name, "--out", str(folder / "out.html")],
             ["audit", name, "--samples", "1000"],
