@@ -260,7 +260,7 @@ def _whole(value: Any, name: str) -> int:
 
 def _law(values: Sequence[Number], name: str, least: int = 2) -> Distribution:
     """A checked probability vector."""
-    spend(4 * len(values), "probabilities")
+    spend(12 * len(values), "probabilities")  # they are read, added up, and written again
     law = tuple(to_fraction(value, name) for value in values)
     if len(law) < least:
         raise ProblemError(
