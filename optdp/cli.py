@@ -57,9 +57,10 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
-    from optdp.math import effort
+    if context.invoked_subcommand in READERS and not patient:
+        from optdp.math.effort import limited
 
-    (effort.limit if context.invoked_subcommand in READERS and not patient else effort.unlimit)()
+        context.with_resource(limited())  # until the command has ended
 
 
 @app.command()

@@ -34,16 +34,6 @@ def limited() -> Iterator[None]:
         _spent.reset(token)
 
 
-def limit() -> None:
-    """The same from here on, for a program that does one thing and ends."""
-    _spent.set([0.0])
-
-
-def unlimit() -> None:
-    """As many steps as it takes from here on."""
-    _spent.set(None)
-
-
 def left() -> float:
     """How many steps may still be taken."""
     spent = _spent.get()

@@ -22,11 +22,6 @@ from tests.artifact.hostile_files import Answer, answer
 from tests.artifact.hostile_forms import plan_documents
 
 
-@pytest.fixture(autouse=True)
-def _as_before() -> None:
-    effort.unlimit()
-
-
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("effort") / "small.json"
@@ -36,7 +31,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def said(*argv: str) -> Answer:
     found = answer(0, "", list(argv))
-    effort.unlimit()
+    assert effort.left() == float("inf")  # a command leaves no limit behind
     return found
 
 
