@@ -38,7 +38,7 @@ def parse(data: bytes, most: int = MAX_VALUES) -> Any:
     if max(data.count(b","), 2 * (data.count(b"[") + data.count(b"{"))) > most:  # before any of them takes memory
         raise ArtifactError(f"JSON may hold {most:,} values. Found more. Do not use the file: optdp did not write it.")
     lists = 3 * data.count(b"[[") + 6 * data.count(b"{")  # each row of a table, and each table of names
-    spend(0.8 * data.count(b",") + lists + len(data) / 200, "what stands in it")
+    spend(data.count(b",") + lists + len(data) / 100, "what stands in it")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
