@@ -43,13 +43,24 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+READERS = ("verify", "sample", "export", "report", "sign", "audit", "aggregate")
+"""Commands that open files which somebody else may have made: they ask for a limited amount of work."""
+
+
 @app.callback()
 def _options(
+    context: typer.Context,
+    patient: Annotated[
+        bool, typer.Option("--patient", help="Take as long as an enormous file asks for; by default about a second.")
+    ] = False,
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
-    pass
+    if context.invoked_subcommand in READERS and not patient:
+        from optdp.math.effort import limited
+
+        context.with_resource(limited())  # until the command has ended
 
 
 @app.command()

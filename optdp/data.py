@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from optdp.artifact.files import name_of
 from optdp.errors import ProblemError
+from optdp.math.effort import spend
 from optdp.math.exact import shown
 
 if TYPE_CHECKING:  # reading needs no numpy, and verifying an order must do without
@@ -36,6 +37,7 @@ def read_columns(path: Path, columns: Sequence[str]) -> dict[str, list[str]]:
             raise ProblemError(f"Data must be a regular file. Found none at {name_of(path)}.")
         if path.stat().st_size > LARGEST_DATA:
             raise ProblemError(f"Data must be smaller than {LARGEST_DATA >> 20} MiB. Found {name_of(path)}. Split it.")
+        spend(path.stat().st_size / 4, "a table of data")
         with path.open(encoding="utf-8-sig", newline="") as file:
             return _read(file, name_of(path), names)
     except OSError as error:

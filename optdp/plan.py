@@ -14,7 +14,7 @@ from optdp.math.exact import decimal_down, decimal_up, precision, show
 from optdp.noise.block import Effort
 from optdp.noise.bound import Prices
 from optdp.noise.divisible import design, geometric
-from optdp.noise.joint import Draft, descend, rounded, starts
+from optdp.noise.joint import Draft, check_people, descend, rounded, starts
 from optdp.noise.joint_certify import certify_plan
 from optdp.noise.matrix import NoiseMatrix
 from optdp.noise.merged import bounding
@@ -180,6 +180,7 @@ def _joint(problem: MultiLTE, progress: Progress) -> Found:
     if len(problem.parties) > MOST_PARTIES and problem.fallback_epsilon is None and not problem.also:
         found, certificate, status, _ = _divisible(problem, progress)
         return found, certificate, status, f"a joint plan is designed for up to {MOST_PARTIES} parties"
+    check_people(problem)
     best: Draft | None = None
     latest: Draft | None = None
     power = 1 if problem.objective == "mae" else 2

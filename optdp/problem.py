@@ -105,6 +105,9 @@ class ProblemFile:
 
 
 _MOST_PARTS = 64
+_LONGEST = 800_000
+"""The most that a file may hold, counted in signs, of which those weigh more that take longer to read."""
+_WEIGHTS = {",": 3.0, "=": 7.0, "[": 5.0, "{": 6.0, "\n": 0.3, "\\": 0.7}
 _DOTTED = re.compile(r"""(?:\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+)++""")
 
 
@@ -117,6 +120,11 @@ def load_file(path: str | Path) -> ProblemFile:
     """The problem in a TOML file, with its title, source and expectations."""
     place = Path(path)
     text = read_text(place, "TOML")
+    if 0.1 * len(text) + sum(weight * text.count(sign) for sign, weight in _WEIGHTS.items()) > _LONGEST:
+        raise ProblemError(
+            f"A problem file may hold about 200,000 numbers, or 8 MB of text. Found more in {place}. "
+            "Make the problem in Python: docs/reference.md."
+        )
     if any(
         run[0].count(".") > _MOST_PARTS for run in _DOTTED.finditer(text)
     ):  # its tables would be opened one within the other, for each of its parts again

@@ -19,7 +19,7 @@ ABSENT = (
 LOGIC = {
     "optdp.errors", "optdp.problem", "optdp.file_models",
     "optdp.math", "optdp.math.exact", "optdp.math.pmf", "optdp.math.sgdl", "optdp.math.contour",
-    "optdp.math.negative_binomial",
+    "optdp.math.negative_binomial", "optdp.math.effort",
     "optdp.noise", "optdp.noise.population", "optdp.noise.single", "optdp.noise.multi", "optdp.noise.files",
     "optdp.noise.matrix", "optdp.noise.laws", "optdp.noise.certify", "optdp.noise.window",
     "optdp.artifact", "optdp.artifact.files", "optdp.artifact.temporaries", "optdp.artifact.strict_json",

@@ -32,10 +32,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
+from operator import mul
 
 from flint import arb
 
 from optdp.errors import ArtifactError
+from optdp.math.effort import left, spend
 from optdp.math.exact import ball, floor_scaled, precision
 from optdp.noise.certify import mixed_prior, tail_error
 from optdp.noise.laws import Laws
@@ -49,6 +51,8 @@ SUM_BITS = 192
 BLOCK = 32
 MOST_WORK = 20_000_000
 """The most products of a gap and a price that are computed; about three seconds."""
+WORK = 5
+"""How many of them make a step, where steps are counted."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ def proved_bound(problem: SingleLTE, prices: Prices) -> Fraction | None:
     with precision():
         shape = choose_shape(problem)
         size, laws = shape.inputs[1] - shape.inputs[0] + 1, Laws.build(problem, shape)
+        spend(size * (10 + 8 * len(laws.steps)), "the lower bound")
         if len(prices.z) != size or [len(line) for line in prices.u] != [size] * (2 * len(laws.steps)):
             raise ArtifactError("The stored prices must fit the problem. The file was changed.")
         # Where no cap is asked for there is nothing to price.
@@ -97,43 +102,75 @@ def proved_bound(problem: SingleLTE, prices: Prices) -> Fraction | None:
 
 
 class _Columns:
-    """The prices of privacy, and the smallest and largest of each block of outputs."""
+    """The prices of privacy, and what those of a block of outputs take off at most."""
 
     def __init__(self, u: Sequence[list[int]]) -> None:
-        self.u, self.work = u, 0
+        self.u, self.work, self.most = u, 0.0, min(MOST_WORK, WORK * left())
+        self.likely = 0
+        """Where the minimum of the input before was: close to the next one, so that most blocks are passed over."""
         self.outputs = len(u[0])
         self.blocks = [range(start, min(start + BLOCK, self.outputs)) for start in range(0, self.outputs, BLOCK)]
         self.smallest = [[min(line[block.start : block.stop]) for line in u] for block in self.blocks]
         self.largest = [[max(line[block.start : block.stop]) for line in u] for block in self.blocks]
         self.peaks = [max(line) for line in u]
-        self.onward = list(accumulate(reversed(self.largest), _larger))[::-1], list(accumulate(self.largest, _larger))
+        self.least_of: dict[tuple[bool, ...], _Least] = {}
 
     def least(self, row: _Row, x: int, power: int) -> int | None:
         """`y(x)`, in units of `2^-(unit + BITS)`; None if the work is more than is allowed."""
         cost, z, gaps = row.cost << BITS, row.z << BITS, row.gaps
-        up = [(j, gap) for j, gap in enumerate(gaps) if gap > 0]
-        down = [(j, gap) for j, gap in enumerate(gaps) if gap < 0]
-        best, home = None, x // BLOCK
-        for onward, places in zip(self.onward, (range(home, len(self.blocks)), range(home - 1, -1, -1)), strict=True):
+        away, likely = abs(x - self.likely), self.likely
+        best: int = cost * away**power + z * away
+        best += sum(gap * line[likely] for gap, line in zip(gaps, self.u, strict=True))
+        bounds, home, each = self._bounds(gaps), x // BLOCK, 1 + len(gaps)
+        ways = (bounds.onward, range(home, len(self.blocks))), (bounds.back, range(home - 1, -1, -1))
+        for beyond, places in ways:
             for k in places:  # outwards from x
-                block, small, large = self.blocks[k], self.smallest[k], self.largest[k]
+                block = self.blocks[k]
                 near = max(block.start - x, x - block.stop + 1, 0)
                 own = cost * near**power + z * near
-                if best is not None:
-                    self.work += 2 * len(gaps)
-                    if own + sum(gap * onward[k][j] for j, gap in down) >= best:
-                        break  # no block from here on is better
-                    if own + sum(gap * small[j] for j, gap in up) + sum(gap * large[j] for j, gap in down) >= best:
-                        continue
-                values = [cost * abs(x - s) ** power + z * abs(x - s) for s in block]
-                for j, gap in (*up, *down):
-                    line = self.u[j][block.start : block.stop]
-                    values = [value + gap * price for value, price in zip(values, line, strict=True)]
-                self.work += len(block) * (1 + len(gaps))
-                if self.work > MOST_WORK:
+                self.work += 2 * each
+                if self.work > self.most:
                     return None
-                best = min(values) if best is None else min(best, *values)
+                if own + sum(map(mul, gaps, beyond[k])) >= best:
+                    break  # no block from here on is better
+                if own + sum(map(mul, gaps, bounds.here[k])) >= best:
+                    continue
+                values = [cost * abs(x - s) ** power + z * abs(x - s) for s in block]
+                for gap, line in zip(gaps, self.u, strict=True):
+                    if gap:
+                        prices = line[block.start : block.stop]
+                        values = [value + gap * price for value, price in zip(values, prices, strict=True)]
+                self.work += len(block) * each
+                found = min(values)
+                if found < best:
+                    best, self.likely = found, block.start + values.index(found)
         return best
+
+    def _bounds(self, gaps: Sequence[int]) -> _Least:
+        """The prices of each block, and of all blocks from it on, with which gaps of these signs take off most."""
+        signs = tuple(gap > 0 for gap in gaps)
+        if signs not in self.least_of:
+            self.work += 3 * len(signs) * len(self.blocks)
+            here = [
+                [small if up else large for up, small, large in zip(signs, *sizes, strict=True)]
+                for sizes in zip(self.smallest, self.largest, strict=True)
+            ]
+
+            def further(one: list[int], other: list[int]) -> list[int]:
+                return [min(a, b) if up else max(a, b) for up, a, b in zip(signs, one, other, strict=True)]
+
+            onward = list(accumulate(reversed(here), further))[::-1]
+            self.least_of[signs] = _Least(here, onward, list(accumulate(here, further)))
+        return self.least_of[signs]
+
+
+@dataclass(frozen=True)
+class _Least:
+    """For gaps of certain signs: the prices of each block, of it and all later ones, of it and all earlier ones."""
+
+    here: list[list[int]]
+    onward: list[list[int]]
+    back: list[list[int]]
 
 
 def _rows(problem: SingleLTE, laws: Laws, z: Sequence[Fraction]) -> Iterator[_Row]:
@@ -174,10 +211,6 @@ def _beyond(laws: Laws, columns: _Columns) -> arb:
         peak = ball(columns.peaks[2 * k] + columns.peaks[2 * k + 1]) * arb(2) ** -BITS
         total += 2 * peak * laws.exponentials[step.epsilon] * (missing[step.one] + missing[step.other])
     return total
-
-
-def _larger(one: list[int], other: list[int]) -> list[int]:
-    return [*map(max, one, other)]
 
 
 def _magnitude(value: arb) -> int:

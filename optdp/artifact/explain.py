@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from flint import arb
 
+from optdp.math.effort import spend
 from optdp.math.exact import ball, decimal_up, log_upper, precision, show, upper_fraction
 from optdp.noise.laws import Laws, Shape, Step, larger_quotient
 from optdp.noise.matrix import NoiseMatrix
@@ -150,6 +151,7 @@ class _Worst:
         self.best: tuple[Step, int, Tail, arb, arb] | None = None
 
     def look(self, s: int, tail: Tail, column: list[arb]) -> None:
+        spend(3.0 * len(self.laws.steps), "the worst output")
         for step in self.laws.steps:
             one, other = column[step.one], column[step.other]
             if (one > 0 or other > 0) and (self.best is None or exceeds((one, other), self.best[3:])):
@@ -189,6 +191,8 @@ def worst_rows(matrix: NoiseMatrix, reach: int, factor: Fraction, limit: Fractio
     rows = {x: None if (row := matrix.row(x)) is None else dict(row) for x in range(low, high + 1)}
     for x in range(low, high + 1):
         for y in range(x + 1, min(x + reach, high) + 1):
+            looked = len(rows[x] or rows[y] or ())
+            spend(20 + looked * (4.0 if rows[x] and rows[y] else 10.0 + looked / 20), "the worst inputs")
             for s in _candidates(matrix, rows[x], rows[y]):
                 one, other = matrix.probability(x, s), matrix.probability(y, s)
                 if exceeds((one, other), best[3:]):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
 from operator import index, lt
@@ -176,6 +176,12 @@ def _digest(document: Mapping[str, Any], rows: Iterable[Row]) -> str:
     digest = hashlib.sha256(head[:-1].encode("ascii") + b',"weights":[')
     digest.update(",".join(_lines(rows)).encode("ascii") + b"]}")
     return digest.hexdigest()
+
+
+def bare_digest(artifact: Artifact) -> str:
+    """The digest that a checked artifact would have without problem, claim and provenance."""
+    bare = replace(artifact, problem={}, claim={}, provenance={})
+    return _digest(_document(bare), bare.rows)
 
 
 # ---------------------------------------------------------------------- checks

@@ -28,6 +28,7 @@ from typing import Any
 
 from optdp.artifact import files, strict_json
 from optdp.errors import ArtifactError
+from optdp.math.effort import spend
 
 MEMBERS = {"fields": "|u1", "row_pointers": "<i8", "row_outputs": "<i8", "row_weights": "|u1"}
 """The arrays in their order, and the type of each."""
@@ -127,6 +128,9 @@ def unpack(data: bytes) -> dict[str, Any]:
             f"one weight of 1 to {MAX_WIDTH} bytes for each output",
             f"{len(outputs)} outputs and {entries} weights of {width} bytes",
         )
+    if entries > strict_json.MAX_VALUES // 2 or len(pointers) > entries + 1:
+        raise _refused(f"{strict_json.MAX_VALUES // 2:,} weights at most, and one in every row", f"{entries:,} weights")
+    spend(entries + 3.0 * len(pointers) + len(data) / 200, "what stands in it")
     if len(pointers) < 2 or pointers[0] != 0 or pointers[-1] != entries or not all(map(le, pointers, pointers[1:])):
         raise _refused("row_pointers that rise from 0 to the number of entries", "others")
     document = strict_json.parse(arrays["fields"][1])

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optdp.artifact import files, spelling, strict_json
-from optdp.artifact.format import Artifact, read
+from optdp.artifact.format import Artifact, bare_digest, read
 from optdp.artifact.tails import refused
 from optdp.errors import ArtifactError, ProblemError
 from optdp.noise.matrix import NoiseMatrix
@@ -40,9 +40,9 @@ def party_file(i: int) -> str:
     return f"party-{i}.json"
 
 
-def identity_of(spec: Mapping[str, Any], bare: Sequence[Artifact]) -> str:
-    """The identity of a plan: the SHA-256 of its problem and of all tables."""
-    content = {"problem": strict_json.normal(dict(spec)), "tables": [table.sha256 for table in bare]}
+def identity_of(spec: Mapping[str, Any], tables: Sequence[Artifact]) -> str:
+    """The identity of a plan: the SHA-256 of its problem and of all tables, whatever else their files say."""
+    content = {"problem": strict_json.normal(dict(spec)), "tables": [bare_digest(table) for table in tables]}
     return hashlib.sha256(strict_json.canonical(content).encode("ascii")).hexdigest()
 
 
@@ -166,8 +166,7 @@ def read_plan(folder: Path) -> tuple[MultiLTE, tuple[Table, ...], dict[str, Any]
         members.append(member)
     tables = tuple(member.table for member in members)
     artifacts = tuple(member.artifact for member in members)
-    bare = [replace(artifact, problem={}, claim={}, provenance={}, sha256="") for artifact in artifacts]
-    if identity_of(document["problem"], bare) != document["plan"]:
+    if identity_of(document["problem"], artifacts) != document["plan"]:
         raise ArtifactError(f"{files.name_of(path)}: the identity of the plan does not fit its tables.")
     return problem, tables, document, artifacts
 

@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import Any, NoReturn
 
 from optdp.errors import ArtifactError
+from optdp.math.effort import spend
 
 MAX_DIGITS = 1300
 """Decimal digits of an integer; 2^4096 has 1,234."""
@@ -34,6 +35,10 @@ _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 
 def parse(data: bytes, most: int = MAX_VALUES) -> Any:
     """The value that `data` spells, of at most `most` values; whatever is wrong with it is an ArtifactError."""
+    if max(data.count(b","), 2 * (data.count(b"[") + data.count(b"{"))) > most:  # before any of them takes memory
+        raise ArtifactError(f"JSON may hold {most:,} values. Found more. Do not use the file: optdp did not write it.")
+    lists = 3 * data.count(b"[[") + 6 * data.count(b"{")  # each row of a table, and each table of names
+    spend(data.count(b",") + lists + len(data) / 100, "what stands in it")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -41,8 +46,6 @@ def parse(data: bytes, most: int = MAX_VALUES) -> Any:
             f"An artifact must be UTF-8 text. Found byte {data[error.start]:#04x} at {error.start}. "
             "Give the file that optdp wrote."
         ) from None
-    if max(data.count(b","), 2 * (data.count(b"[") + data.count(b"{"))) > most:  # before any of them takes memory
-        raise ArtifactError(f"JSON may hold {most:,} values. Found more. Do not use the file: optdp did not write it.")
     if depth(data) > MAX_DEPTH:
         raise ArtifactError(
             f"JSON may nest {MAX_DEPTH} brackets. Found more. Do not use the file: optdp did not write it."

@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from optdp.errors import ProblemError
+from optdp.math.effort import spend
 
 LARGEST_N = 10**7
 LARGEST_MEMBERS = 10**8
@@ -34,6 +35,7 @@ class PlainGroups:
         starts, members = array("q", [0]), array("i")
         for group in groups:
             check_members(len(members) + len(group), LARGEST_MEMBERS)
+            spend(2 + 0.7 * len(group), "groups")
             members.extend(group)
             starts.append(len(members))
         return cls(n, starts, members)

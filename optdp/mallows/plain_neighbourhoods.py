@@ -19,6 +19,7 @@ from typing import Any
 
 from optdp.errors import ProblemError
 from optdp.mallows.plain_groups import LARGEST_MEMBERS, LARGEST_N, PlainGroups, check_members
+from optdp.math.effort import spend
 from optdp.math.exact import check_between, check_whole, shown
 
 EARTH = 6371.0088
@@ -98,7 +99,9 @@ def from_graph(edges: Sequence[array[int]], hops: int = 1, n: int = 1) -> PlainG
         found = {node}
         last = found
         for _ in range(hops):
-            last = set(chain.from_iterable(joined[ends[one] : ends[one + 1]] for one in last)) - found
+            beside = [joined[ends[one] : ends[one + 1]] for one in last]
+            spend(0.3 * len(beside) + 0.1 * sum(map(len, beside)), "groups of a graph")
+            last = set(chain.from_iterable(beside)) - found
             if not last:
                 break
             found |= last
@@ -193,12 +196,15 @@ def _near(nearness: _Nearness) -> list[array[int]]:
     groups = [array("i")] * len(places)
     total, dist = 0, math.dist
     for cell in sorted(cells):  # not in the order of records: what is near in space stays near in the memory
+        spend(5 + len(steps) + 3 * len(cells[cell]), "groups of points")
         others = sorted(chain.from_iterable(cells.get(cell + step, ()) for step in steps))
+        spend(0.5 * len(others), "groups of points")
         around = [(other, places[other]) for other in others]
         found: dict[Place, array[int]] = {}
         for record in cells[cell]:
             here = places[record]
             if here not in found:
+                spend(2 + 0.2 * len(around), "groups of points")
                 found[here] = array("i", [
                     other for other, there in around
                     if (apart := dist(here, there)) <= surely or (apart <= perhaps and decides(here, there))

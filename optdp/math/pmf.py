@@ -16,10 +16,12 @@ from typing import Protocol
 from flint import arb, fmpz
 
 from optdp.errors import ProblemError
+from optdp.math.effort import spend
 from optdp.math.exact import ball, precision
 
 STEPS = 200_000
 """The most terms of a closed form that are added one by one."""
+WRITTEN_OUT = "laws of the sum"
 DENOMINATOR_BITS = 100_000
 """The longest common denominator of a law that a user writes."""
 
@@ -73,6 +75,7 @@ class ExactPmf:
         return ExactPmf(weights, self.denominator)
 
     def balls(self, first: int, last: int) -> list[arb]:
+        spend((last - first + 1) * self._steps, WRITTEN_OUT)
         scale = arb(1) / arb(fmpz(self.denominator))
         return [
             arb(fmpz(self.weights[x])) * scale if 0 <= x <= self.last and self.weights[x] else arb(0)
@@ -83,11 +86,18 @@ class ExactPmf:
         total = arb(0)
         near = max(edge, -1) if upwards else min(edge, self.last + 1)
         inputs = range(self.last, near, -1) if upwards else range(0, near)
+        spend(len(inputs) * self._steps, WRITTEN_OUT)
         for x in inputs:  # Horner, from the far end towards the edge
             total = (total + arb(fmpz(self.weights[x]))) * q
         return total * q ** abs(edge - near) / arb(fmpz(self.denominator))
 
+    @cached_property
+    def _steps(self) -> float:
+        """What one of the weights takes."""
+        return 2 + self.denominator.bit_length() / 5000
+
     def power_mean(self, q: arb) -> arb:
+        spend(len(self.weights) * self._steps, WRITTEN_OUT)
         total = arb(0)
         for weight in reversed(self.weights):
             total = total * q + arb(fmpz(weight))
@@ -120,6 +130,7 @@ class BinomialPmf:
         low, high = max(first - self.shift, 0), min(last - self.shift, self.n)
         if low > high:
             return [arb(0)] * (last - first + 1)
+        spend(last - first + 2 * (high - low), WRITTEN_OUT)
         odds = ball(self._odds)
         with precision(448):  # the logarithms of huge factorials cancel, and the recursion loses a bit a step
             values = [self._at(low)]
@@ -140,11 +151,14 @@ class BinomialPmf:
         ahead = (self.n * leaning / (1 + leaning) - k) * step  # until there the terms only grow
         if ahead > STEPS:
             raise self._far(edge)
+        spend(100, WRITTEN_OUT)
         term = self._at(k) * q ** abs(k + self.shift - edge)
         while 0 <= k <= self.n:
             total += term
             ratio = (q * odds * (self.n - k) / (k + 1)) if upwards else (q * k / (odds * (self.n - k + 1)))
             steps += 1
+            if steps % 1000 == 0:
+                spend(4000, WRITTEN_OUT)
             if steps > STEPS:
                 raise self._far(edge)
             if ratio < 1 and term < total * arb(2) ** -400:

@@ -31,6 +31,7 @@ from flint import acb, arb
 
 from optdp.errors import ProblemError
 from optdp.math.contour import across
+from optdp.math.effort import spend
 from optdp.math.exact import Number, ball, log_of, precision, show, to_fraction
 from optdp.math.negative_binomial import SUM, Bits, ExactNegativeBinomial
 
@@ -225,6 +226,7 @@ class SGDL:
         """
         goal = flint.ctx.prec
         for extra in (32, 256, 1024):
+            spend(2000 + 3.0 * (high - low + 1), "the law of shared noise")
             with precision(goal + extra + 2 * (high - low + 1).bit_length()):
                 values = [self.ball(high)]
                 ratio = self.ball(high + 1) / values[0] if high > low else arb(0)
@@ -235,6 +237,7 @@ class SGDL:
                     ratio = 1 / step
             if values[-1].rel_accuracy_bits() >= goal:
                 return [+value for value in reversed(values)]
+        spend(2000.0 * (high - low + 1), "the law of shared noise")
         return [self.ball(x) for x in range(low, high + 1)]
 
     def _floats(self, x: Any, beyond: bool, finish: Callable[[arb, bool], float]) -> Any:

@@ -15,6 +15,7 @@ from fractions import Fraction
 from flint import arb
 
 from optdp.errors import ArtifactError, CertificateError
+from optdp.math.effort import spend
 from optdp.math.exact import ball, log_upper, precision, upper_fraction
 from optdp.math.pmf import Pmf
 from optdp.noise.laws import Laws, Shape, larger_quotient
@@ -69,8 +70,9 @@ class Certificate:
 def certify(problem: SingleLTE, matrix: NoiseMatrix) -> Certificate:
     """Recompute every figure of `matrix` under `problem`'s prior and adjacency."""
     with precision():
-        laws = Laws.build(problem, Shape.of(matrix))
-        return Certificate(epsilon_of(matrix, laws), ordinary_epsilon(problem, matrix), *_errors(problem, matrix))
+        shape = Shape.of(matrix)
+        epsilon = epsilon_of(matrix, Laws.build(problem, shape))
+        return Certificate(epsilon, ordinary_epsilon(problem, matrix), *_errors(problem, matrix, shape))
 
 
 def epsilon_under(
@@ -93,6 +95,7 @@ def epsilon_of(matrix: NoiseMatrix, laws: Laws) -> Fraction | None:
     worst: dict[Fraction, Fraction] = {step.epsilon: Fraction(1) for step in laws.steps}
     table = laws.columns(matrix.rows, matrix.denominator).values()
     for column in itertools.chain(laws.tail_columns(), table):
+        spend(1.2 * len(laws.steps), "quotients of outputs")
         for step in laws.steps:
             one, other = column[step.one], column[step.other]
             if one == 0 and other == 0:
@@ -130,6 +133,8 @@ def row_ratios(matrix: NoiseMatrix, reach: int) -> Iterator[tuple[int, Fraction 
     for x in near_rows(matrix, reach):
         row = matrix.row(x)
         table = None if row is None else dict(row)
+        each = 25 + len(row or ()) * (0.7 + matrix.denominator.bit_length() / 1000)
+        spend(len(previous) * each, "quotients of rows")
         for other, before in previous:
             yield x - other, _row_ratio(matrix, (other, before), (x, table))
         previous.append((x, table))
@@ -157,10 +162,11 @@ def _row_ratio(
     assert table is not None
     if len(table) != high - low + 1:
         return None
-    worst = Fraction(1)
-    for s in range(low, high + 1):
-        ratio = larger_quotient(matrix.probability(x, s), matrix.probability(y, s))
-        worst = max(worst, upper_fraction(ratio))
+    spend(12 * len(table), "quotients of rows")
+    inner, outer = (x, y) if row is not None else (y, x)
+    mass, worst = matrix.inside_mass(inner) / matrix.denominator, Fraction(1)
+    for s, weight in table.items():
+        worst = max(worst, upper_fraction(larger_quotient(mass * weight, matrix.probability(outer, s))))
     return worst
 
 
@@ -172,13 +178,16 @@ def mixed_prior(problem: SingleLTE, first: int, last: int) -> list[arb]:
     total = [arb(0)] * (last - first + 1)
     for weight, prior in zip(problem.weights, problem.populations, strict=True):
         if weight:
+            spend(last - first + 1, "a mixed prior")
             total = [a + ball(weight) * b for a, b in zip(total, prior.total.balls(first, last), strict=True)]
     return total
 
 
-def row_errors(matrix: NoiseMatrix, power: int = 1) -> list[arb]:
+def row_errors(matrix: NoiseMatrix, power: int = 1, shape: Shape | None = None) -> list[arb]:
     """The mean of `|s - x|^power` for each input that has a row (A, Fig. 4), tails included."""
-    shape = Shape.of(matrix)
+    shape = Shape.of(matrix) if shape is None else shape
+    entries, bits = sum(map(len, matrix.rows)), matrix.denominator.bit_length()
+    spend(entries * (0.3 + bits / 10_000) + len(matrix.rows) * (2 if matrix.q is None else 20), "errors of inputs")
     errors = []
     for x, (row, mass) in enumerate(zip(matrix.rows, shape.masses, strict=True), start=matrix.inputs[0]):
         inside = sum(weight * abs(s - x) ** power for s, weight in row)
@@ -206,9 +215,9 @@ def _series(q: arb, d: int, power: int) -> arb:
     return value * (1 - q) / (1 + q)
 
 
-def _errors(problem: SingleLTE, matrix: NoiseMatrix) -> tuple[Fraction, Fraction, Fraction, bool]:
+def _errors(problem: SingleLTE, matrix: NoiseMatrix, shape: Shape) -> tuple[Fraction, Fraction, Fraction, bool]:
     first, last = matrix.inputs
-    absolute, squared = row_errors(matrix, 1), row_errors(matrix, 2)
+    absolute, squared = row_errors(matrix, 1, shape), row_errors(matrix, 2, shape)
     prior = mixed_prior(problem, first, last)
     mae = sum((a * b for a, b in zip(prior, absolute, strict=True)), arb(0))
     mse = sum((a * b for a, b in zip(prior, squared, strict=True)), arb(0))
@@ -267,6 +276,7 @@ def _clamped_errors(
     low, high = span
     upwards = low > matrix.inputs[1]
     explicit = (low, min(high, low + 20_000)) if upwards else (max(low, high - 20_000), high)
+    spend((explicit[1] - explicit[0] + 1) * (5 if matrix.q is None else 30), "errors of inputs without a row")
     away = _distances(matrix.row(explicit[0]) or ())
     shape = Shape.of(matrix)
     prior = mixed_prior(problem, *explicit)

@@ -35,6 +35,7 @@ from itertools import pairwise
 from flint import arb, arb_mat
 
 from optdp.errors import ArtifactError, CertificateError
+from optdp.math.effort import spend
 from optdp.math.exact import ball, log_of, log_upper, lower_fraction, precision, upper_fraction
 from optdp.math.sgdl import SGDL
 from optdp.noise.laws import larger_quotient
@@ -155,6 +156,11 @@ def leak_of(population: Population, noise: SharedNoise) -> Leak | None:
     independent = population.spec["kind"] != "conditionals"
     if noise.contraction is None and not noise.rows and independent:
         return Leak(1 / noise.q ** abs(noise.factor), Fraction(1))
+    count = 1 + sum(len(person.conditionals) for person in population.people)
+    moves = population.last + 1 if noise.contraction is None else sum(map(len, noise.contraction))
+    cells = (noise.outputs[1] - noise.outputs[0] + 1) * (population.last + 1) if noise.rows else 0
+    entries = sum(map(len, noise.rows))
+    spend(count * (moves + 4 * population.last + entries) + cells * (1 + 0.3 * count), "shares of noise")
     people = [[law.balls(0, population.last) for law in person.conditionals] for person in population.people]
     worst, place = Fraction(1), (0, 0, 0)
     for kind, laws in enumerate(people):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
@@ -99,6 +100,25 @@ class Conditionals(Strict):
 AnyPopulation = Annotated[Binomial | Iid | Independent | Counts | Others | Conditionals, Field(discriminator="kind")]
 
 
+MOST_BYTES = 3e8
+"""The most memory that the exact laws of all populations of a problem may take together."""
+
+
+def _built(given: Sequence[Binomial | Iid | Independent | Counts | Others | Conditionals]) -> list[Population]:
+    """Every population, unless all together would fill the memory."""
+    built: list[Population] = []
+    needed = 0.0
+    for i, item in enumerate(given):
+        built.append(item.build())
+        needed += built[-1].bytes_needed
+        if needed > MOST_BYTES:
+            raise ProblemError(
+                f"The exact laws of all populations may take {MOST_BYTES / 1e9:g} GB together. Found more with the "
+                f"first {i + 1} of {len(given)}. Use fewer populations, or fewer people in each."
+            )
+    return built
+
+
 class SingleLTEFile(Documented):
     """The best noise matrix for one entity that knows the prior of its people's sum."""
 
@@ -116,7 +136,7 @@ class SingleLTEFile(Documented):
     def build(self) -> SingleLTE:
         given = self.population if isinstance(self.population, list) else [self.population]
         return SingleLTE(
-            population=[item.build() for item in given],
+            population=_built(given),
             epsilon=self.epsilon,
             fallback_epsilon=self.fallback_epsilon,
             tail=self.tail,
@@ -192,9 +212,10 @@ class MultiLTEFile(Documented):
                 f"All parties must count in one unit, for their sums are added. Found the units {listed}. Convert "
                 "them, or use the coefficients f."
             )
-        named = {repr(party): party for party in itertools.chain.from_iterable(every)}
-        built = {name: party.build() for name, party in named.items()}  # once each: a file may name a thousand alike
-        worlds = [[built[repr(party)] for party in parties] for parties in every]
+        named = {party.model_dump_json(): party for party in itertools.chain.from_iterable(every)}
+        # Once each: a file may name a thousand alike.
+        built = dict(zip(named, _built(list(named.values())), strict=True))
+        worlds = [[built[party.model_dump_json()] for party in parties] for parties in every]
         return MultiLTE(
             parties=worlds[0],
             epsilon=self.epsilon,

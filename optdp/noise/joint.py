@@ -15,6 +15,7 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from optdp.errors import ProblemError
+from optdp.math.pmf import BinomialPmf
 from optdp.noise.block import Block, Effort, View, improve
 from optdp.noise.matrix import NoiseMatrix
 from optdp.noise.multi import MultiLTE
@@ -199,11 +200,7 @@ def starts(problem: MultiLTE, alone: Sequence[NoiseMatrix]) -> Iterator[tuple[Dr
         margins.add(margin)
         parties = parties_of(problem, [margin] * len(problem.parties))
         cells = sum(len(party.targets) * len(party.reports) for party in parties)
-        if cells > CELLS:
-            raise ProblemError(
-                f"A joint plan is designed for up to {CELLS:,} entries in all tables. Found {cells:,}. Use fewer "
-                'people, a larger epsilon, or method = "divisible".'
-            )
+        _check_cells(cells)
         tables = []
         for party, matrix in zip(parties, alone, strict=True):
             table = (1 - FLOOR) * party.table(matrix) + FLOOR / len(party.reports)
@@ -212,6 +209,22 @@ def starts(problem: MultiLTE, alone: Sequence[NoiseMatrix]) -> Iterator[tuple[Dr
         yield Draft(tuple(parties), tuple(tables), problem.honest), paces, 1e-3 if large else 1e-6
         if large:
             return
+
+
+def _check_cells(cells: int) -> None:
+    if cells > CELLS:
+        raise ProblemError(
+            f"A joint plan is designed for up to {CELLS:,} entries in all tables. Found {cells:,}. Use fewer "
+            'people, a larger epsilon, or method = "divisible".'
+        )
+
+
+def check_people(problem: MultiLTE) -> None:
+    """Refuse very many people before anything is computed: tables have inputs for more than a standard deviation to
+    either side of the mean, and outputs as far.
+    """
+    totals = [(abs(factor), party.total) for factor, party in zip(problem.f, problem.parties, strict=True)]
+    _check_cells(sum(int(factor * t.n * t.p * (1 - t.p)) for factor, t in totals if isinstance(t, BinomialPmf)))
 
 
 def _deviation(parties: Sequence[Party]) -> float:

@@ -7,14 +7,17 @@ All tables are finite, so the aggregate takes finitely many values and every quo
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, groupby, pairwise
 
+import flint
 from flint import arb, arb_poly
 
 from optdp.errors import ArtifactError, CertificateError, ProblemError
+from optdp.math.effort import product_steps, spend
 from optdp.math.exact import ball, log_upper, precision, upper_fraction
 from optdp.math.pmf import Pmf
 from optdp.noise.certify import row_ratios
@@ -144,6 +147,7 @@ def reports_of(world: Sequence[Population], tables: Sequence[NoiseMatrix]) -> li
 
 def _alike(reports: Sequence[Reports], worst: Sequence[Fraction | None]) -> list[Fraction | None]:
     """Parties with the same laws stand for each other, for of sets that look alike only the first was looked at."""
+    spend(len(reports) ** 2 / 10, "parties that are alike")
     return [largest(tuple(worst[j] for j, other in enumerate(reports) if other is own)) for own in reports]
 
 
@@ -152,8 +156,9 @@ def comparisons(honest: int, reports: Sequence[Reports]) -> Iterator[Comparison]
     for chosen in _sets(honest, reports):
         for i in chosen:
             rest = [reports[j] for j in chosen if j != i]
-            around, beside = _product(other.total for other in rest), _reach(other.support for other in rest)
+            around, beside = _product([other.total for other in rest]), _reach(other.support for other in rest)
             for kind, (laws, supports) in enumerate(zip(reports[i].kinds, reports[i].supports, strict=True)):
+                spend(len(laws) * (_steps(laws[0], around) + len(laws[0]) + len(around)), "laws of the aggregate")
                 columns, seen = [law * around for law in laws], [_sums(support, beside) for support in supports]
                 for w, (pair, reached) in enumerate(zip(pairwise(columns), pairwise(seen), strict=True)):
                     yield Comparison(chosen, i, kind, w, *pair, reached)
@@ -174,12 +179,13 @@ def _quotients(honest: int, reports: Sequence[Reports], worst: list[Fraction | N
     return exact
 
 
-def _largest(one: arb_poly, other: arb_poly, values: Iterable[int], known: Fraction) -> tuple[Fraction | None, bool]:
+def _largest(one: arb_poly, other: arb_poly, values: Sequence[int], known: Fraction) -> tuple[Fraction | None, bool]:
     """An upper bound of the larger of `known` and every quotient of coefficients, and whether the balls are narrow.
 
     None, which is infinite, if a coefficient cannot be told from zero.
     """
     limit, narrow = ball(known), True
+    spend(1.5 * len(values) * flint.ctx.prec / PRECISIONS[0], "quotients of aggregates")
     for s in values:
         a, b = one[s], other[s]
         if not (a > 0 and b > 0):
@@ -231,8 +237,12 @@ def _reports(population: Population, table: NoiseMatrix) -> Reports:
     shape = Shape.of(table)
     weights = [restrict(law, shape)[0] for law in laws]
     low, high = table.outputs
+    scale = flint.ctx.prec / PRECISIONS[0]
+    spend(len(laws) * (high - low + 1) * scale / 3, "laws of reports")
     sums = [[arb(0)] * (high - low + 1) for _ in laws]
+    each = len(laws) * (0.6 * scale + table.denominator.bit_length() / 3000)
     for i, row in enumerate(table.rows):
+        spend(1 + len(row) * each, "laws of reports")
         column = [weight[i] for weight in weights]
         for k, value in enumerate(column):
             if value == 0:
@@ -249,11 +259,18 @@ def _reports(population: Population, table: NoiseMatrix) -> Reports:
     return Reports(polynomials[0], tuple(kinds), reached[0], tuple(supports))
 
 
-def _product(factors: Iterable[arb_poly]) -> arb_poly:
-    result = arb_poly([1])
-    for factor in factors:
-        result = result * factor
-    return result
+def _product(factors: Sequence[arb_poly]) -> arb_poly:
+    """Neighbours first: polynomials of like length are multiplied fastest."""
+    queue = deque(factors or [arb_poly([1])])
+    while len(queue) > 1:
+        one, other = queue.popleft(), queue.popleft()
+        spend(_steps(one, other), "laws of the aggregate")
+        queue.append(one * other)
+    return queue[0]
+
+
+def _steps(one: arb_poly, other: arb_poly) -> float:
+    return product_steps(len(one), len(other)) * flint.ctx.prec / PRECISIONS[0]
 
 
 def _support(line: Sequence[arb]) -> int:

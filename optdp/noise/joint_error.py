@@ -14,6 +14,7 @@ from fractions import Fraction
 
 from flint import arb, arb_poly
 
+from optdp.math.effort import product_steps, spend
 from optdp.math.exact import upper_fraction
 from optdp.math.pmf import Pmf
 from optdp.noise.matrix import NoiseMatrix
@@ -35,10 +36,12 @@ class Errors:
     beyond_square: arb
 
     def plus(self, other: Errors) -> Errors:
+        spend(product_steps(len(self.law), len(other.law)), "the error of the aggregate")
         square = (self.beyond_square.sqrt() + other.beyond_square.sqrt()) ** 2
         return Errors(self.law * other.law, self.low + other.low, self.beyond_mean + other.beyond_mean, square)
 
     def mean(self, power: int) -> arb:
+        spend(0.8 * len(self.law), "the error of the aggregate")
         values = self.law.coeffs()
         return sum((value * abs(self.low + k) ** power for k, value in enumerate(values)), arb(0))
 
@@ -65,7 +68,10 @@ def _error_law(factor: int, law: Pmf, table: NoiseMatrix) -> Errors:
     begin, end = max(0, first - EXPLICIT), min(table.last, last + EXPLICIT)
     targets = (factor * begin, factor * end)
     least = low - max(targets)
-    values = [arb(0)] * (high - least - min(targets) + 1)
+    size = high - least - min(targets) + 1
+    longest = max(map(len, table.rows)) * (0.6 + table.denominator.bit_length() / 3000)
+    spend(size / 3 + (end - begin + 1) * (1 + longest), "errors of reports")
+    values = [arb(0)] * size
     for x, chance in zip(range(begin, end + 1), law.balls(begin, end), strict=True):
         if chance == 0:
             continue

@@ -7,6 +7,7 @@ known part from inputs that have no row. Adjacent secrets of one person form a `
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,6 +16,7 @@ from functools import cached_property
 from flint import arb
 
 from optdp.errors import ArtifactError
+from optdp.math.effort import spend
 from optdp.math.exact import ball
 from optdp.math.pmf import Pmf
 from optdp.noise.matrix import NoiseMatrix, Outside
@@ -67,6 +69,7 @@ class Shape:
     def masses(self) -> list[arb]:
         """`c(x)` for each input that has a row."""
         first, last = self.inputs
+        spend((last - first + 1) * (1 if self.q is None else 8), "masses inside the table")
         return [self.blank.inside_mass(x) for x in range(first, last + 1)]
 
 
@@ -82,9 +85,11 @@ def secrets_of(populations: Sequence[Population]) -> list[Secret]:
 
 def steps_of(secrets: Sequence[Secret], epsilon: Fraction, largest: int, adjacency: Adjacency) -> list[Step]:
     """The pairs of secrets that must look alike."""
+    many = Counter((secret.prior, secret.person) for secret in secrets)
+    spend(sum(count * (count if adjacency == "all" else 2) for count in many.values()) / 2, "pairs of secrets")
     steps = []
     for i, one in enumerate(secrets):
-        for j in range(i + 1, len(secrets)):
+        for j in range(i + 1, len(secrets) if adjacency == "all" else min(i + 2, len(secrets))):
             other = secrets[j]
             if (one.prior, one.person) != (other.prior, other.person):
                 break
@@ -130,6 +135,7 @@ class Laws:
                 f"each secret. Found {beside:,} for each of {len(secrets):,}."
             )
         weights, beyond = [], []
+        spend(0.7 * len(secrets) * len(range(first, last + 1)), "laws of the sum")
         for secret in secrets:
             row_weights, outer = restrict(secret.law, shape)
             weights.append(row_weights)
@@ -155,7 +161,9 @@ class Laws:
         """`denominator * Pr[s | secret]` for each output that the rows reach and each secret."""
         columns: dict[int, list[arb]] = {}
         start = self.shape.outside == "geometric"
+        each = len(self.weights) * (0.6 + denominator.bit_length() / 3000)
         for i, row in enumerate(rows):
+            spend(1 + len(row) * (1 + each), "probabilities of outputs")
             weights = [law[i] for law in self.weights]
             for s, weight in row:
                 column = columns.get(s)
@@ -167,6 +175,7 @@ class Laws:
                     column[k] += value * weight
         if start:
             low, high = self.shape.outputs
+            spend((high - low + 1) * (1 + 5 * len(self.secrets)), "outputs outside the table")
             for s in range(low, high + 1):
                 if s not in columns:
                     columns[s] = [value * denominator for value in self.known_part(s)]
@@ -183,6 +192,7 @@ class Laws:
         if self.shape.q is None:
             return
         q = ball(self.shape.q)
+        spend(20 * len(self.secrets), "outputs outside the table")
         yield [secret.law.power_mean(q) for secret in self.secrets]
         yield [secret.law.power_mean(1 / q) for secret in self.secrets]
         if not self.independent:

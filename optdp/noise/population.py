@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from flint import fmpz_poly
 
 from optdp.errors import ProblemError
+from optdp.math.effort import spend
 from optdp.math.exact import Number, show, to_fraction
 from optdp.math.pmf import BinomialPmf, ExactPmf, Pmf, common_denominator, excess_over_one
 
@@ -72,6 +73,14 @@ class Population:
     def largest(self) -> int:
         """The largest contribution of anybody, `D`: the sensitivity of the sum."""
         return max(person.largest for person in self.people)
+
+    @property
+    def bytes_needed(self) -> float:
+        """About how much memory the exact laws take; none if there is a closed form."""
+        laws = {id(law): law for law in (self.total, *(person.conditionals[0] for person in self.people))}
+        exact = [law for law in laws.values() if isinstance(law, ExactPmf)]
+        places = sum(len(person.conditionals) for person in self.people) * (self.last + 1) if exact else 0
+        return sum(len(law.weights) * (law.denominator.bit_length() / 8 + 40) for law in exact) + 8.0 * places
 
     @cached_property
     def describe(self) -> str:
@@ -163,6 +172,7 @@ class Population:
             raise ProblemError("others and contributions may have at most 1,000,000 combinations. Found more.")
         last = rest.last + len(law) - 1
         _check_secrets(len(law), last)
+        spend(len(law) * (last + 1) / 30 + 10 * last, "exact laws of the sum")
         conditionals = tuple(rest.shifted(w, last) for w in range(len(law)))
         spec = {
             "kind": "others",
@@ -250,6 +260,7 @@ def _whole(value: Any, name: str) -> int:
 
 def _law(values: Sequence[Number], name: str, least: int = 2) -> Distribution:
     """A checked probability vector."""
+    spend(12 * len(values), "probabilities")  # they are read, added up, and written again
     law = tuple(to_fraction(value, name) for value in values)
     if len(law) < least:
         raise ProblemError(
@@ -289,6 +300,8 @@ def _independent(
             "coarser contributions, or a binomial population, which has a closed form."
         )
     _check_secrets(sum(len(law) for law, _ in listed), last)
+    longer = bits / 1000 * (0.6 + bits / 400_000)
+    spend(reach * (1 + len(listed)) * (2 + longer) + count_places(listed, last) / 30, "exact laws of the sum")
     exact = [(ExactPmf.from_fractions(law), count) for law, count in listed]
     product, denominator = fmpz_poly([1]), 1
     for law, count in exact:
@@ -300,6 +313,11 @@ def _independent(
         people.append(Person(count, tuple(others.shifted(w + known, last) for w in range(law.last + 1))))
     total = _coefficients(product, denominator).shifted(known, last)
     return Population(last, tuple(people), total, spec, listed)
+
+
+def count_places(listed: Sequence[tuple[Distribution, int]], last: int) -> int:
+    """How many places all laws of a sum up to `last` have, one for each contribution of each kind of person."""
+    return sum(len(law) for law, _ in listed) * (last + 1)
 
 
 def _check_secrets(count: int, last: int) -> None:

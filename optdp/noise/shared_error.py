@@ -18,6 +18,7 @@ from fractions import Fraction
 
 from flint import arb, arb_poly
 
+from optdp.math.effort import product_steps, spend
 from optdp.math.exact import ball, upper_fraction
 from optdp.math.sgdl import SGDL
 from optdp.noise.population import Population
@@ -40,6 +41,7 @@ class ErrorLaw:
     @staticmethod
     def of(population: Population, noise: SharedNoise, cut: int) -> ErrorLaw:
         prior, f = population.total.balls(0, population.last), noise.factor
+        spend(len(prior) if noise.contraction is None else sum(map(len, noise.contraction)), "errors of shares")
         moved: dict[int, arb] = {}
         for x, chance in enumerate(prior):
             for y, weight in noise.contracted(x):
@@ -48,6 +50,7 @@ class ErrorLaw:
         farthest = max(abs(k) for k in moved)
         values = noise.noise.balls(0, cut + farthest)
         start = min(moved)
+        spend(product_steps(max(moved) - start + 1, 2 * (cut + farthest) + 1) + cut, "errors of shares")
         shift = arb_poly([moved.get(k, arb(0)) for k in range(start, max(moved) + 1)])
         spread_out = shift * arb_poly([values[abs(e)] for e in range(-cut - farthest, cut + farthest + 1)])
         law = [spread_out[k - start + cut + farthest] for k in range(-cut, cut + 1)]
@@ -88,6 +91,8 @@ def _changes(noise: SharedNoise, prior: Sequence[arb], values: Sequence[arb]) ->
         return {}
     (low, high), f = noise.outputs, noise.factor
     changes: dict[int, arb] = {}
+    moves = sum(len(noise.contracted(x)) for x in range(noise.inputs[0], noise.inputs[1] + 1))
+    spend((moves + 3 * len(noise.rows)) * (high - low + 1) * 0.6, "errors of shares")
     for x, row in enumerate(noise.rows, start=noise.inputs[0]):
         base = [arb(0)] * (high - low + 1)
         for y, weight in noise.contracted(x):
@@ -116,6 +121,10 @@ def exact_mean_absolute(total: SGDL) -> Fraction:
 def aggregate_mae(errors: Mapping[int, ErrorLaw], counts: Mapping[int, int]) -> Fraction:
     product, centre, every = arb_poly([1]), 0, arb(0)
     for i, error in errors.items():
+        size = len(error.inside) * counts[i]  # squaring takes a few products, the last of which is the longest
+        spend(1.4 * product_steps(size // 2, size // 2) + size, "the error of the aggregate")
+        if len(errors) > 1:
+            spend(product_steps(len(product), size), "the error of the aggregate")
         product *= arb_poly(error.inside) ** counts[i]
         centre += error.cut * counts[i]
         every += counts[i] * error.absolute

@@ -8,15 +8,15 @@ from tests.artifact.hostile_files import FAMILIES, Answer
 
 def test_every_family_is_answered() -> None:
     """Seconds are those of the processor: a busy machine takes longer by the clock."""
-    found = list(hostile_files.answers(3, 6 * len(FAMILIES)))
+    found = list(hostile_files.answers(3, 3 * len(FAMILIES)))
     assert {answer.family for answer in found} == {family.__name__ for family in FAMILIES}
     assert [answer for answer in found if not answer.fine] == []
-    assert len(found) == 6 * len(FAMILIES)
+    assert len(found) == 3 * len(FAMILIES)
     assert sum(answer.code > 0 for answer in found) > 0.9 * len(found)
 
 
 def test_by_the_program_itself() -> None:
-    found = list(hostile_files.through_the_program(3, [0, 6, 13, 17, 22, 24, 25]))
+    found = list(hostile_files.through_the_program(3, [0, 6, 13, 17, 22, 24, 25, 27, 31, 34]))
     for answer in found:
         assert _answered(answer), answer
 

@@ -1,0 +1,175 @@
+"""What a file asks for is counted before it is done; `--patient` does it all the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from optdp import Population, SingleLTE, solve, verify
+from optdp.artifact import npz
+from optdp.artifact.format import read
+from optdp.errors import ArtifactError, ProblemError
+from optdp.math import effort
+from optdp.noise import files
+from optdp.problem import load
+from tests.artifact import hostile_files
+from tests.artifact.hostile_files import Answer, answer
+from tests.artifact.hostile_forms import plan_documents
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("effort") / "small.json"
+    solve(SingleLTE(Population.binomial(20, "0.5"), "0.5")).save(path)
+    return path
+
+
+def said(*argv: str) -> Answer:
+    found = answer(0, "", list(argv))
+    assert effort.left() == float("inf")  # a command leaves no limit behind
+    return found
+
+
+def steps_of(path: Path) -> float:
+    """What it takes to verify a file."""
+    with effort.limited():
+        verify(path)
+        return effort.STEPS - effort.left()
+
+
+def test_work_is_counted_only_where_that_was_asked_for() -> None:
+    effort.spend(1e12, "anything")
+    with effort.limited():
+        effort.spend(effort.STEPS, "as much as may be")
+        with pytest.raises(effort.EffortError) as caught:
+            effort.spend(1, "a little more")
+    assert "a little more" in str(caught.value)
+    assert "optdp --patient" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    effort.spend(1e12, "anything again")
+
+
+def test_a_limit_within_a_limit_is_its_own() -> None:
+    with effort.limited():
+        effort.spend(1000, "this")
+        with effort.limited():
+            assert effort.left() == effort.STEPS
+        assert effort.left() == effort.STEPS - 1000
+
+
+@pytest.mark.parametrize("command", ["verify", "report", "export", "sample", "audit", "sign"])
+def test_every_command_refuses_and_is_patient(
+    command: str, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = {
+        "report": ["--out", str(tmp_path / "a.html")],
+        "export": ["--to", "csv", "--out", str(tmp_path / "a.csv")],
+        "sample": ["--input", "3"],
+        "audit": ["--samples", "100"],
+        "sign": ["--key", str(tmp_path / "k.pem"), "--create-key"],
+    }
+    if command == "sign":
+        pytest.importorskip("cryptography")
+    argv = [command, str(small), *more.get(command, [])]
+    monkeypatch.setattr(effort, "STEPS", 500)
+    found = said(*argv)
+    assert found.code == 2
+    assert "500 steps of work" in found.words
+    assert said("--patient", *argv).code == 0
+
+
+def test_what_is_left_alone_is_the_bound(small: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A table that can be measured is verified, whether or not there are steps left for the proof of the bound."""
+    document = json.loads(small.read_bytes())
+    assert document["provenance"]["prices"]
+    document["provenance"], document["sha256"] = {}, ""
+    bare = tmp_path / "bare.json"
+    from tests.artifact.forgeries import sealed
+
+    bare.write_bytes(sealed({key: value for key, value in document.items() if key != "sha256"}))
+    enough = steps_of(bare) * 1.2
+    assert verify(small).bound_proved
+    monkeypatch.setattr(effort, "STEPS", enough)
+    with effort.limited():
+        assert not verify(small).bound_proved
+
+
+def test_steps_are_about_microseconds(tmp_path: Path) -> None:
+    """Within a factor of five either way, on whatever machine this runs: else STEPS would mean nothing."""
+    path = tmp_path / "a.json"
+    solve(SingleLTE(Population.binomial(400, "0.3"), "0.3")).save(path)
+    begin = time.process_time()
+    steps = steps_of(path)
+    spent = time.process_time() - begin
+    assert steps / 5 < spent * 1e6 < 5 * steps
+
+
+def test_the_library_of_problems_is_far_from_the_limit() -> None:
+    """What optdp makes of its own problems is verified without patience."""
+    for name in ("sick-leave.toml", "two-priors.toml"):
+        path = Path(__file__).parents[2] / "problems" / "use-cases" / name
+        problem = load(path)
+        assert isinstance(problem, SingleLTE)
+        with effort.limited():
+            solve(problem)
+            assert effort.left() > effort.STEPS / 3
+
+
+def test_many_populations_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = 'kind = "multi-lte"\nepsilon = "1"\n' + "".join(
+        f'[[parties]]\nkind = "binomial"\nn = 40\np = "0.{i:02d}"\n' for i in range(10, 60)
+    )
+    path = tmp_path / "p.toml"
+    path.write_text(text)
+    assert len(load(path).parties) == 50  # type: ignore[union-attr]
+    monkeypatch.setattr(files, "MOST_BYTES", 30 * Population.binomial(40, "0.11").bytes_needed)
+    with pytest.raises(ProblemError, match=r"first 3[0-9] of 50"):
+        load(path)
+
+
+@pytest.mark.parametrize("text", ["a = [" + "1," * 400_000 + "]", 'a = "' + "x" * 9_000_000 + '"', "[a]\n" * 200_000])
+def test_problem_files_of_megabytes_are_not_parsed(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "p.toml"
+    path.write_text(text)
+    begin = time.process_time()
+    with pytest.raises(ProblemError, match="200,000 numbers"):
+        load(path)
+    assert time.process_time() - begin < 1
+
+
+def test_a_zip_of_empty_rows_is_refused(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from optdp.artifact.format import to_npz
+
+    data = to_npz(read(small))
+    assert npz.unpack(data)
+    from optdp.artifact import strict_json
+
+    monkeypatch.setattr(strict_json, "MAX_VALUES", 20)
+    with pytest.raises(ArtifactError, match="10 weights at most"):
+        npz.unpack(data)
+
+
+# ---------------------------------------------------------------------- the harness itself
+
+
+def test_whoever_is_killed_is_killed_for_its_own_file(tmp_path: Path) -> None:
+    def busy() -> str:
+        while True:
+            pass
+
+    text, code, spent = hostile_files._apart(busy, 0.3)
+    assert (text, code) == ("", -signal.SIGKILL)
+    assert 0.2 < spent[1] < 3
+    assert hostile_files._apart(lambda: "x" * 200_000, 5.0)[:2] == ("x" * 200_000, 0)
+    assert hostile_files._apart(lambda: str(os.getpid()), 5.0)[0] != str(os.getpid())
+
+
+def test_plans_start_from_the_same_documents() -> None:
+    one, other = plan_documents(), plan_documents()
+    one.plan["claim"]["epsilon"] = "7"
+    assert other.plan["claim"]["epsilon"] != "7"
