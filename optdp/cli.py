@@ -15,6 +15,7 @@ from optdp.arguments import ArtifactPath, AsJson, ProblemPath, check_apart, chec
 from optdp.audit_command import audit
 from optdp.errors import OptdpError, ProblemError
 from optdp.export_command import export
+from optdp.math.effort import PATIENCE, limited
 from optdp.order_commands import shuffle
 from optdp.printing import decimal, err, out, print_json, progress, show_plan, show_solution
 from optdp.report_command import report
@@ -50,17 +51,19 @@ READERS = ("verify", "sample", "export", "report", "sign", "audit", "aggregate")
 @app.callback()
 def _options(
     context: typer.Context,
-    patient: Annotated[
-        bool, typer.Option("--patient", help="Take as long as an enormous file asks for; by default about a second.")
-    ] = False,
+    patience: Annotated[
+        float,
+        typer.Option(
+            envvar="OPTDP_PATIENCE",
+            help="Seconds of work that a file may ask for before it is refused; 1 suits files of strangers.",
+        ),
+    ] = PATIENCE,
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
-    if context.invoked_subcommand in READERS and not patient:
-        from optdp.math.effort import limited
-
-        context.with_resource(limited())  # until the command has ended
+    if context.invoked_subcommand in READERS:
+        context.with_resource(limited(patience))  # until the command has ended
 
 
 @app.command()

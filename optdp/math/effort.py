@@ -2,8 +2,9 @@
 
 A few kilobytes, right in form, can ask for hours: a thousand parties, a million inputs, every quotient of a thousand
 secrets. Whoever opens a file of somebody else does so within `limited()`. Then what is about to be computed is
-announced by `spend`, and refused if all that was announced exceeds STEPS. A step is an operation of two balls, about a
-microsecond; counts, not clocks, so that a file is refused on every machine or on none. Elsewhere `spend` does nothing.
+announced by `spend`, and refused if all that was announced exceeds the limit. A step is an operation of two balls,
+about a microsecond; counts, not clocks, so that a file is refused on every machine or on none. Elsewhere `spend` does
+nothing.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from optdp.errors import ArtifactError
+from optdp.errors import ArtifactError, ProblemError
 
+PATIENCE = 30.0
+"""Seconds of work that a file may ask for, unless said otherwise: enough for the largest that optdp makes."""
 STEPS = 1_000_000
-"""The most steps that are taken for a file without having been asked to be patient."""
+"""Steps of a second."""
 
-_spent: ContextVar[list[float] | None] = ContextVar("spent", default=None)
+_left: ContextVar[list[float] | None] = ContextVar("left", default=None)
 
 
 class EffortError(ArtifactError):
@@ -25,31 +28,34 @@ class EffortError(ArtifactError):
 
 
 @contextmanager
-def limited() -> Iterator[None]:
-    """A context in which at most STEPS steps are taken: `with limited(): verify(path)`."""
-    token = _spent.set([0.0])
+def limited(seconds: float = PATIENCE) -> Iterator[None]:
+    """A context in which files may ask for about so many seconds of work: `with limited(1): verify(path)`."""
+    if not seconds > 0:
+        raise ProblemError(f"patience must be a number of seconds above 0. Found {seconds}.")
+    token = _left.set([seconds * STEPS, seconds])
     try:
         yield
     finally:
-        _spent.reset(token)
+        _left.reset(token)
 
 
 def left() -> float:
     """How many steps may still be taken."""
-    spent = _spent.get()
-    return float("inf") if spent is None else STEPS - spent[0]
+    found = _left.get()
+    return float("inf") if found is None else found[0]
 
 
 def spend(steps: float, what: str) -> None:
     """Announce that `what` will take so many steps, and refuse it if that is too much."""
-    spent = _spent.get()
-    if spent is None:
+    found = _left.get()
+    if found is None:
         return
-    spent[0] += steps
-    if spent[0] > STEPS:
+    found[0] -= steps
+    if found[0] < 0:
+        asked = found[1] - found[0] / STEPS
         raise EffortError(
-            f"A file may ask for {STEPS:,} steps of work, about a second. Found {spent[0]:,.0f} or more, most recently "
-            f"for {what}. If you know who made it and can wait, write: optdp --patient, and then the command."
+            f"A file may ask for about {found[1]:,.9g} seconds of work. Found {asked:,.3g} or more, most recently for "
+            f"{what}. If you know who made it and can wait, write: optdp --patience SECONDS, and then the command."
         )
 
 

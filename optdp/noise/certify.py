@@ -271,7 +271,8 @@ def _clamped_errors(
 ) -> tuple[arb, arb, Fraction]:
     """Add the errors of inputs that are served by the row at the table's edge.
 
-    Far inputs are bounded together: their distance to any output is at most `last`.
+    Of far inputs only the farthest is looked at, which has the largest error; in the mean all are as far from every
+    output as can be.
     """
     low, high = span
     upwards = low > matrix.inputs[1]
@@ -289,9 +290,11 @@ def _clamped_errors(
             worst = max(worst, upper_fraction(one))
     if explicit != span:
         far = explicit[1] if upwards else explicit[0]
-        missing, reach = _mass_beyond(problem, far, upwards), matrix.last
+        missing = _mass_beyond(problem, far, upwards)
+        reach = max(matrix.outputs[1], matrix.last) - min(matrix.outputs[0], 0)
         if matrix.q is not None:
             raise ArtifactError("A clamped table with a geometric tail is only read for sums up to 20,000 beyond it.")
         mae, mse = mae + missing * reach, mse + missing * reach**2
-        worst = max(worst, reach + problem.cap)
+        end, _ = away(high if upwards else low)
+        worst = max(worst, Fraction(end, matrix.denominator))  # without a tail the error is convex in the input
     return mae, mse, worst

@@ -110,7 +110,7 @@ def answer(number: int, family: str, argv: list[str]) -> Answer:
 
     said, printed = io.StringIO(), io.StringIO()
     before = sys.argv
-    sys.argv = ["optdp", *argv]
+    sys.argv = ["optdp", *_patience(family), *argv]
     gc.collect()
     _forget_peak()
     begin, cpu, code = time.perf_counter(), time.process_time(), -1
@@ -129,6 +129,11 @@ def answer(number: int, family: str, argv: list[str]) -> Answer:
         code = -1
     largest = _peak()
     return Answer(number, family, argv[0], code, " ".join(words.split())[:160], *spent, largest)
+
+
+def _patience(family: str) -> list[str]:
+    """What is right in form and enormous in meaning is read as one reads the files of strangers."""
+    return ["--patience", "1"] if hasattr(hostile_sizes, family) else []
 
 
 def _forget_peak() -> None:
@@ -260,7 +265,8 @@ def through_the_program(seed: int, numbers: list[int]) -> Iterator[Answer]:
             family, argv = case(Path(home) / "case", seed, number)
             with open(Path(home) / "said", "w+b") as said:
                 begin = time.perf_counter()
-                command = [sys.executable, "-S", "-c", MEASURED, sys.executable, "-m", "optdp.cli", *argv]
+                command = [sys.executable, "-S", "-c", MEASURED, sys.executable, "-m", "optdp.cli"]
+                command += [*_patience(family), *argv]
                 try:
                     worker = subprocess.run(
                         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, check=True

@@ -1,4 +1,4 @@
-"""What a file asks for is counted before it is done; `--patient` does it all the same."""
+"""What a file asks for is counted before it is done; `--patience` says how much may be."""
 
 from __future__ import annotations
 
@@ -37,29 +37,31 @@ def said(*argv: str) -> Answer:
 
 def steps_of(path: Path) -> float:
     """What it takes to verify a file."""
-    with effort.limited():
+    with effort.limited(1):
         verify(path)
         return effort.STEPS - effort.left()
 
 
 def test_work_is_counted_only_where_that_was_asked_for() -> None:
     effort.spend(1e12, "anything")
-    with effort.limited():
-        effort.spend(effort.STEPS, "as much as may be")
+    with effort.limited(2):
+        effort.spend(2 * effort.STEPS, "as much as may be")
         with pytest.raises(effort.EffortError) as caught:
             effort.spend(1, "a little more")
     assert "a little more" in str(caught.value)
-    assert "optdp --patient" in str(caught.value)
+    assert "optdp --patience" in str(caught.value)
     assert "\n" not in str(caught.value)
     effort.spend(1e12, "anything again")
 
 
 def test_a_limit_within_a_limit_is_its_own() -> None:
-    with effort.limited():
+    with effort.limited(1):
         effort.spend(1000, "this")
-        with effort.limited():
-            assert effort.left() == effort.STEPS
+        with effort.limited(3):
+            assert effort.left() == 3 * effort.STEPS
         assert effort.left() == effort.STEPS - 1000
+    with pytest.raises(ProblemError, match="above 0"), effort.limited(0):
+        pass
 
 
 @pytest.mark.parametrize("command", ["verify", "report", "export", "sample", "audit", "sign"])
@@ -76,14 +78,15 @@ def test_every_command_refuses_and_is_patient(
     if command == "sign":
         pytest.importorskip("cryptography")
     argv = [command, str(small), *more.get(command, [])]
-    monkeypatch.setattr(effort, "STEPS", 500)
-    found = said(*argv)
+    found = said("--patience", "0.0005", *argv)
     assert found.code == 2
-    assert "500 steps of work" in found.words
-    assert said("--patient", *argv).code == 0
+    assert "0.0005 seconds of work" in found.words
+    monkeypatch.setenv("OPTDP_PATIENCE", "0.0006")
+    assert "0.0006 seconds of work" in said(*argv).words
+    assert said("--patience", "5", *argv).code == 0
 
 
-def test_what_is_left_alone_is_the_bound(small: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_is_left_alone_is_the_bound(small: Path, tmp_path: Path) -> None:
     """A table that can be measured is verified, whether or not there are steps left for the proof of the bound."""
     document = json.loads(small.read_bytes())
     assert document["provenance"]["prices"]
@@ -94,19 +97,8 @@ def test_what_is_left_alone_is_the_bound(small: Path, monkeypatch: pytest.Monkey
     bare.write_bytes(sealed({key: value for key, value in document.items() if key != "sha256"}))
     enough = steps_of(bare) * 1.2
     assert verify(small).bound_proved
-    monkeypatch.setattr(effort, "STEPS", enough)
-    with effort.limited():
+    with effort.limited(enough / effort.STEPS):
         assert not verify(small).bound_proved
-
-
-def test_steps_are_about_microseconds(tmp_path: Path) -> None:
-    """Within a factor of five either way, on whatever machine this runs: else STEPS would mean nothing."""
-    path = tmp_path / "a.json"
-    solve(SingleLTE(Population.binomial(400, "0.3"), "0.3")).save(path)
-    begin = time.process_time()
-    steps = steps_of(path)
-    spent = time.process_time() - begin
-    assert steps / 5 < spent * 1e6 < 5 * steps
 
 
 def test_the_library_of_problems_is_far_from_the_limit() -> None:
@@ -115,7 +107,7 @@ def test_the_library_of_problems_is_far_from_the_limit() -> None:
         path = Path(__file__).parents[2] / "problems" / "use-cases" / name
         problem = load(path)
         assert isinstance(problem, SingleLTE)
-        with effort.limited():
+        with effort.limited(1):
             solve(problem)
             assert effort.left() > effort.STEPS / 3
 

@@ -1,4 +1,4 @@
-"""Files that were made to harm: every command answers in one line, within two seconds and half a gigabyte."""
+"""Files that were made to harm: every command answers in one line, within half a gigabyte; `tests/bench` times it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from tests.artifact.hostile_files import FAMILIES, Answer
 
 
 def test_every_family_is_answered() -> None:
-    """Seconds are those of the processor: a busy machine takes longer by the clock."""
     found = list(hostile_files.answers(3, 3 * len(FAMILIES)))
     assert {answer.family for answer in found} == {family.__name__ for family in FAMILIES}
-    assert [answer for answer in found if not answer.fine] == []
+    assert [answer for answer in found if not _answered(answer)] == []
     assert len(found) == 3 * len(FAMILIES)
     assert sum(answer.code > 0 for answer in found) > 0.9 * len(found)
 

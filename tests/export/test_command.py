@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -40,7 +41,10 @@ def test_a_sampler_says_what_it_is_and_how_to_test_it(home: Path, tmp_path: Path
     done = optdp("export", home / "one.json", "--to", "python", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     path = tmp_path / "out" / "sampler.py"
-    assert done.stdout.splitlines() == [f"wrote {path}", f"next: python {path} --self-test"]
+    assert done.stdout.splitlines() == [
+        f"wrote {path}",
+        f"next: python {shlex.quote(str(path.parent))}/{path.name} --self-test",
+    ]
     found = verify(home / "one.json")
     text = path.read_text().replace("\n# ", " ")
     claim = found.artifact.claim

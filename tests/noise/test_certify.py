@@ -105,6 +105,17 @@ def test_clamped_geometric_noise_keeps_ordinary_privacy() -> None:
         assert solution.mae < solution.baseline_mae
 
 
+def test_the_worst_error_of_inputs_far_beyond_a_clamped_table() -> None:
+    """Of 50,000 people hardly more than a few hundred say yes; the farthest input has the largest error."""
+    solution = solve(SingleLTE(Population.binomial(50_000, "0.004"), "1", tail="none"))
+    matrix = solution.mechanism
+    assert matrix.inputs[1] < 20_000
+    row = matrix.row(50_000)
+    assert row is not None
+    truth = sum(Fraction(weight, matrix.denominator) * (50_000 - s) for s, weight in row)
+    assert solution.certificate.worst_error == truth
+
+
 def test_quotients_of_geometric_noise_are_those_of_lemma_3() -> None:
     """Constant and equal to q^-+1 outside the range, monotone inside (A, Lemma 3, Fig. 1); by direct convolution."""
     problem = SingleLTE(Population.binomial(50, "0.5"), "0.3", method="geometric")
