@@ -44,7 +44,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-READERS = ("verify", "sample", "export", "report", "sign", "audit", "aggregate")
+READERS = ("verify", "sample", "export", "report", "sign", "audit", "aggregate", "shuffle")
 """Commands that open files which somebody else may have made: they ask for a limited amount of work."""
 
 

@@ -37,7 +37,7 @@ def read_columns(path: Path, columns: Sequence[str]) -> dict[str, list[str]]:
             raise ProblemError(f"Data must be a regular file. Found none at {name_of(path)}.")
         if path.stat().st_size > LARGEST_DATA:
             raise ProblemError(f"Data must be smaller than {LARGEST_DATA >> 20} MiB. Found {name_of(path)}. Split it.")
-        spend(path.stat().st_size / 4, "a table of data")
+        spend(path.stat().st_size / 8, "a table of data")
         with path.open(encoding="utf-8-sig", newline="") as file:
             return _read(file, name_of(path), names)
     except OSError as error:

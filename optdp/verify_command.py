@@ -14,6 +14,7 @@ from rich.table import Table
 
 from optdp.arguments import AsJson
 from optdp.errors import ArtifactError, CertificateError, OptdpError, ProblemError
+from optdp.math.effort import aside
 from optdp.order_commands import is_order, show_verified_order
 from optdp.printing import (
     bound_words,
@@ -98,7 +99,8 @@ Why = Callable[[Path], "Explanation | PlanExplanation"]
 def _explained(path: Path, reason: bool, as_json: bool, check: Check, why: Why, further: Further) -> None:
     """Check, then explain; what does not hold is explained as well, for that is when it matters."""
     try:
-        found = why(path) if reason else None
+        with aside():
+            found = why(path) if reason else None
     except (ArithmeticError, OptdpError):
         found = None  # it cannot be measured: the check says why
     document = {} if found is None else {"explain": found.document()}

@@ -22,6 +22,7 @@ import zipfile
 import zlib
 from array import array
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import accumulate, pairwise
 from operator import le
 from typing import Any
@@ -65,7 +66,7 @@ def is_packed(data: bytes, document: dict[str, Any]) -> bool:
     return any(
         data == write(contents)
         for contents in (_contents(document, floats) for floats in (False, True))
-        for write in (_archive, _as_numpy)
+        for write in (_archive, partial(_as_numpy, 3), partial(_as_numpy, 0))
     )
 
 
@@ -105,13 +106,15 @@ def _archive(members: dict[str, bytes]) -> bytes:
     return b"".join((*body, listed, end))
 
 
-def _as_numpy(members: dict[str, bytes]) -> bytes:
-    """The archive that `numpy.savez` makes of the members."""
+def _as_numpy(system: int, members: dict[str, bytes]) -> bytes:
+    """The archive that `numpy.savez` makes of the members, on Windows (0) or elsewhere (3)."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members.items():
-            with archive.open(name, "w", force_zip64=True) as member:
-                member.write(data)
+            member = zipfile.ZipInfo(name)
+            member.create_system = system
+            with archive.open(member, "w", force_zip64=True) as file:
+                file.write(data)
     return buffer.getvalue()
 
 

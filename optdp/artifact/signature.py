@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from optdp.artifact import files, strict_json
 from optdp.errors import ArtifactError, CertificateError, ProblemError
+from optdp.math.effort import EffortError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -73,6 +74,8 @@ def check_signature(path: str | Path, digest: str, key_path: str | Path) -> None
 def _read(target: Path) -> dict[str, str]:
     try:
         document = strict_json.parse(files.read_bytes(target))
+    except EffortError:
+        raise
     except ArtifactError as error:
         raise ArtifactError(f"{files.name_of(target)} cannot be read as a signature: {error}") from None
     name = files.name_of(target)

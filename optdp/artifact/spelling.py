@@ -1,8 +1,9 @@
 """Every byte of a file counts: no byte may be changed, dropped or added, not even a space.
 
 The digest speaks of a file's content. Its bytes must be those that optdp writes for that content, or those that a
-common JSON printer does (`json.dumps` of Python, `jq`): on one line with or without spaces, or indented, with one new
-line at its end or none. Of each file exactly one such spelling comes into question, by how it begins.
+common JSON printer (`json.dumps` of Python, `jq`) writes: on one line with or without spaces, or indented, with one new
+line at its end or none, the keys in any order. Of each file exactly one such spelling comes into question, by how it
+begins; it is compared piece by piece, so that it never takes more memory than the file.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 from optdp.errors import ArtifactError
 
 MOST = 8 << 20
-"""Bytes of a file that another printer may have spelled: it is spelled again in memory."""
+"""Bytes of a file that another printer may have spelled."""
 
 Spelling = Callable[[Any], Iterable[str]]
 """What optdp writes for a document, in pieces."""
@@ -36,7 +37,7 @@ def _is_spelled(data: bytes, pieces: Iterable[str]) -> bool:
     """Whether `data` is the pieces one after another."""
     place = 0
     for piece in pieces:
-        raw = piece.encode("ascii")
+        raw = piece.encode()
         if not data.startswith(raw, place):
             return False
         place += len(raw)
@@ -50,11 +51,11 @@ def _is_printed(data: bytes, document: Any, own: Spelling) -> bool:
         return False
     indent, space = opening[1], opening[2].decode()
     separators = (",", ": ") if indent is not None else ("," + space, ":" + space)
-    text = json.dumps(
-        document,
+    printer = json.JSONEncoder(
         indent=None if indent is None else indent.decode(),
         separators=separators,
         ensure_ascii=data.isascii(),
         allow_nan=False,
-    ).encode()
-    return data in (text, text + b"\n") and text != "".join(own(document)).encode().removesuffix(b"\n")
+    )
+    cut = _is_spelled(data + b"\n", own(document))
+    return not cut and _is_spelled(data.removesuffix(b"\n"), printer.iterencode(document))

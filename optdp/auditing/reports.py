@@ -18,6 +18,7 @@ from optdp.errors import ProblemError
 from optdp.math.pmf import Pmf
 from optdp.noise.laws import Shape, restrict
 from optdp.noise.matrix import NoiseMatrix
+from optdp.noise.share_cuts import fits
 from optdp.noise.shared_noise import SharedNoise
 
 REACH = 45.0
@@ -57,6 +58,10 @@ def _of_rows(law: Pmf, table: NoiseMatrix) -> Floats:
 
 
 def _of_share(table: SharedNoise) -> Reports:
+    if not fits(table.beta, table.q):
+        raise ProblemError(
+            "An audit draws many reports at once. Found noise that is too wide for that: verify the plan."
+        )
     wide = math.ceil(REACH / -math.log(table.q))
     ends = sorted((0, table.factor * table.last))
     low, high = ends[0] - wide, ends[1] + wide

@@ -138,7 +138,7 @@ def _share_claims(problem: MultiLTE, claimed: str | None) -> tuple[str, ...]:
     if claimed is not None and claimed != "infinite":
         bits = ceil(Fraction(claimed.strip()) * Fraction(3, 2))  # 3/2 > 1/log(2)
         delta = max(STOPS - 1 - (count - 1).bit_length() - bits, 0)
-        stops += f"; counted as a delta, that adds at most 2^-{delta} to the claim"
+        stops += f"; counted as a delta beside the epsilon of the sum, that is at most 2^-{delta}"
     return (
         "A report has only its share of the noise: what is claimed is claimed of the sum, not of the report, and if "
         f"{who} follow the plan and show their reports to nobody.",

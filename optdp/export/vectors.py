@@ -16,9 +16,9 @@ from optdp.noise.cuts import END, LIMBS, WORD, Cuts, Place
 from optdp.noise.drawing import Drawing
 
 RELEASED, STOPPED, REFUSED = 0, 1, 2
+"""How a vector ends: with a release, undecided by the words that are kept, or with an input that is not allowed."""
 RESTARTS = 8
 """How often the last digit starts again in a vector, at most."""
-"""How a vector ends: with a release, undecided by the words that are kept, or with an input that is not allowed."""
 
 
 @dataclass(frozen=True)

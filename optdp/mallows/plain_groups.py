@@ -35,7 +35,7 @@ class PlainGroups:
         starts, members = array("q", [0]), array("i")
         for group in groups:
             check_members(len(members) + len(group), LARGEST_MEMBERS)
-            spend(2 + 0.7 * len(group), "groups")
+            spend(1 + 0.35 * len(group), "groups")
             members.extend(group)
             starts.append(len(members))
         return cls(n, starts, members)

@@ -198,13 +198,13 @@ def _near(nearness: _Nearness) -> list[array[int]]:
     for cell in sorted(cells):  # not in the order of records: what is near in space stays near in the memory
         spend(5 + len(steps) + 3 * len(cells[cell]), "groups of points")
         others = sorted(chain.from_iterable(cells.get(cell + step, ()) for step in steps))
-        spend(0.5 * len(others), "groups of points")
+        spend(0.25 * len(others), "groups of points")
         around = [(other, places[other]) for other in others]
         found: dict[Place, array[int]] = {}
         for record in cells[cell]:
             here = places[record]
             if here not in found:
-                spend(2 + 0.2 * len(around), "groups of points")
+                spend(1 + 0.1 * len(around), "groups of points")
                 found[here] = array("i", [
                     other for other, there in around
                     if (apart := dist(here, there)) <= surely or (apart <= perhaps and decides(here, there))

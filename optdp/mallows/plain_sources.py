@@ -18,6 +18,7 @@ from optdp.data import read_columns, reals, wholes
 from optdp.errors import ArtifactError, ProblemError
 from optdp.mallows.plain_groups import LARGEST_MEMBERS, LARGEST_N, PlainGroups
 from optdp.mallows.plain_neighbourhoods import from_column, from_graph, from_points, misplaced
+from optdp.math.effort import EffortError
 from optdp.math.exact import check_whole, shown
 
 __all__ = ["column_csv", "edges_csv", "from_column", "from_graph", "from_lists", "from_points", "points_csv"]
@@ -72,6 +73,8 @@ def from_lists(path: Path | str, n: int | None = None) -> PlainGroups:
     """
     try:
         held = parse(read_bytes(path, LONG_BYTES), LONG_VALUES)
+    except EffortError:
+        raise
     except ArtifactError as error:
         raise ProblemError(
             f"Groups must be a JSON file. Found {name_of(path)}, of which this is said: {error}"

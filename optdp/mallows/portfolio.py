@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from optdp.errors import ProblemError
-from optdp.mallows.budget import Budget
+from optdp.mallows.budget import PATIENCE, Budget
 from optdp.mallows.descent import Descent, Tables
 from optdp.mallows.groups import Groups, Whole
 from optdp.mallows.milp import SMALL, least
@@ -32,7 +32,7 @@ ANNEALED = 150
 ORDERING = 1e-6
 """Seconds that an ordering is charged for each member of a group."""
 SHORTEST = 1.0
-"""Seconds that the exact program has at least."""
+"""Seconds that the exact program has at least; it ends long before, unless a machine is hopelessly slow."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _search(groups: Groups, budget: Budget, best: Found, progress: Progress) -> 
     best.proved = best.sensitivity <= int((groups.sizes * (groups.sizes - 1) // 2).max(initial=0))
     if groups.n <= SMALL and not best.proved:
         progress("all orders")
-        exact = least(groups, max(budget.left, SHORTEST), best.order)
+        exact = least(groups, PATIENCE * max(budget.left, SHORTEST), best.order)
         offer("exact", exact.order, exact.sensitivity)
         best.proved = exact.proved
     if not best.proved:

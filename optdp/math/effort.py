@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from optdp.errors import ArtifactError, ProblemError
 
 PATIENCE = 30.0
-"""Seconds of work that a file may ask for, unless said otherwise: enough for the largest that optdp makes."""
+"""Seconds of work that a file may ask for, unless said otherwise: more than the library of problems needs."""
 STEPS = 1_000_000
 """Steps of a second."""
 
@@ -39,6 +39,17 @@ def limited(seconds: float = PATIENCE) -> Iterator[None]:
         _left.reset(token)
 
 
+@contextmanager
+def aside() -> Iterator[None]:
+    """A context for work that may fail without harm: it may take what is left, and takes nothing of it away."""
+    found = _left.get()
+    token = _left.set(None if found is None else list(found))
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
 def left() -> float:
     """How many steps may still be taken."""
     found = _left.get()
@@ -50,13 +61,14 @@ def spend(steps: float, what: str) -> None:
     found = _left.get()
     if found is None:
         return
-    found[0] -= steps
-    if found[0] < 0:
-        asked = found[1] - found[0] / STEPS
+    if steps > found[0]:  # not charged: whoever can do without goes on with what is left
+        asked = found[1] + (steps - found[0]) / STEPS
         raise EffortError(
             f"A file may ask for about {found[1]:,.9g} seconds of work. Found {asked:,.3g} or more, most recently for "
-            f"{what}. If you know who made it and can wait, write: optdp --patience SECONDS, and then the command."
+            f"{what}. If you know who made it and can wait, write: optdp --patience SECONDS, and then the command "
+            "(in Python, limited(SECONDS))."
         )
+    found[0] -= steps
 
 
 def product_steps(one: int, other: int) -> float:

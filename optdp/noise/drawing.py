@@ -8,9 +8,9 @@ places, so that samplers in different languages can be given the same ones:
     place  slots limbs + limbs (r-1) + j        word j of the last digit when it starts again for the r-th time
     place  -1                                   a new word every time: all kept words of a cut of the noise were equal
 
-All but the first are rarer than 2^-40. If the noise takes its centre out of the table, that is the release; otherwise
-it is drawn from the input's row. The centre is the input, or of a share of noise (`SharedNoise`) the input or where the
-contraction takes it, times a factor.
+All but the first are rarer than 2^-40 for tables of up to a million entries. If the noise takes its centre out of the
+table, that is the release; otherwise it is drawn from the input's row. The centre is the input, or of a share of noise
+(`SharedNoise`) the input or where the contraction takes it, times a factor.
 """
 
 from __future__ import annotations
@@ -144,6 +144,8 @@ def share_drawing(shared: SharedNoise) -> Drawing:
     """How reports with a share of noise are drawn. Without a table there is one row that serves no output."""
     from optdp.noise.share_cuts import of_share
 
+    if shared.last * abs(shared.factor) >= 1 << 52:
+        raise ProblemError(f"An input times its factor must stay below 2^52. Found inputs up to {shared.last:,}.")
     rows, moves = shared.rows or (((0, shared.denominator),),), shared.contraction or ()
     words = max(words_of(shared.denominator), words_of(shared.contraction_denominator))
     return Drawing(

@@ -12,6 +12,7 @@ import numpy as np
 
 from optdp.artifact.plan import VerifiedPlan
 from optdp.errors import OptdpError
+from optdp.math.effort import EffortError
 from optdp.noise.matrix import NoiseMatrix
 from optdp.noise.shared_noise import SharedNoise
 from optdp.page.figures import at_least, at_most, short
@@ -197,6 +198,8 @@ def _others(found: VerifiedPlan) -> Html:
         world = [other[key].population for other in every]
         try:
             real = epsilon_under(found, world)
+        except EffortError:
+            raise  # a table without its worst worlds would mislead
         except (OptdpError, ArithmeticError):
             continue
         rows.append(world_row(_said(every, key), real))

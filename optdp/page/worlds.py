@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from optdp.errors import OptdpError
+from optdp.math.effort import EffortError
 from optdp.noise.certify import epsilon_under
 from optdp.noise.laws import secrets_of
 from optdp.noise.matrix import NoiseMatrix
@@ -38,6 +39,8 @@ def single_worlds(problem: SingleLTE, matrix: NoiseMatrix) -> Html:
     for world in worlds:
         try:
             real = epsilon_under(problem, matrix, world.population)
+        except EffortError:
+            raise  # a table without its worst worlds would mislead
         except (OptdpError, ArithmeticError):
             continue
         rows.append(world_row(world.words, real))

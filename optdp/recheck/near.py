@@ -81,7 +81,10 @@ def _unit_vector(latitude: float, longitude: float) -> Point:
 
 def _in_space(limit: float, axes: int) -> Callable[[Point, Point], bool]:
     def near(a: Point, b: Point) -> bool:
-        return math.sqrt(sum([(x - y) * (x - y) for x, y in zip(a, b, strict=True)])) <= limit
+        total = 0.0
+        for x, y in zip(a, b, strict=True):  # one after another: `sum` of newer Pythons rounds otherwise
+            total += (x - y) * (x - y)
+        return math.sqrt(total) <= limit
 
     def near_in_the_plane(a: Point, b: Point) -> bool:
         x, y = a[0] - b[0], a[1] - b[1]

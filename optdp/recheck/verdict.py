@@ -34,7 +34,7 @@ class Findings:
 MOST_BYTES, LONG_BYTES = 64 * 1024 * 1024, 256 * 1024 * 1024
 """The longest file, and the longest one of an order or of its groups."""
 MOST_WORK = 20_000_000_000
-"""How many steps on digits of 30 bits one check may take: about half a minute, or a minute on a slow computer."""
+"""How many steps on digits of 30 bits one check may take: about a minute."""
 MOST_MEMORY = 4_000_000_000
 """How many bits the laws of one prior may take."""
 MOST_BITS = 1 << 18

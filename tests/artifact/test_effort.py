@@ -54,6 +54,39 @@ def test_work_is_counted_only_where_that_was_asked_for() -> None:
     effort.spend(1e12, "anything again")
 
 
+def test_what_was_refused_is_not_charged() -> None:
+    """Whoever can do without goes on; work aside takes nothing away."""
+    with effort.limited(1):
+        with pytest.raises(effort.EffortError):
+            effort.spend(2 * effort.STEPS, "too much")
+        effort.spend(0.6 * effort.STEPS, "enough")
+        with effort.aside():
+            effort.spend(0.3 * effort.STEPS, "besides")
+            with pytest.raises(effort.EffortError):
+                effort.spend(0.2 * effort.STEPS, "too much besides")
+        effort.spend(0.4 * effort.STEPS, "all that is left")
+    with effort.aside():
+        effort.spend(1e12, "anything")
+
+
+def test_an_explanation_takes_nothing_from_the_check(small: Path) -> None:
+    seconds = 1.1 * steps_of(small) / effort.STEPS
+    assert said("--patience", str(seconds), "verify", str(small)).code == 0
+    assert said("--patience", str(seconds), "verify", str(small), "--explain").code == 0
+
+
+def test_a_report_does_not_leave_out_worlds(small: Path, tmp_path: Path) -> None:
+    """With less patience it is refused, or it is the same page."""
+    pages = set()
+    for seconds in (0.02, 0.05, 0.1, 0.2, 0.4, 5.0):
+        page = tmp_path / "a.html"
+        code = said("--patience", str(seconds), "report", str(small), "--out", str(page)).code
+        assert code == (0 if page.exists() else 2)
+        pages |= {page.read_bytes()} if page.exists() else set()
+        page.unlink(missing_ok=True)
+    assert len(pages) == 1
+
+
 def test_a_limit_within_a_limit_is_its_own() -> None:
     with effort.limited(1):
         effort.spend(1000, "this")

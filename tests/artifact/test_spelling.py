@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,24 @@ def test_what_a_printer_of_json_writes_is_accepted(home: Path) -> None:
     order.write_text(json.dumps(json.loads(data), indent=1))
     read_order(order)
     order.write_bytes(data)
+
+
+def test_spelling_takes_no_more_memory_than_the_file() -> None:
+    """A file that begins as if it were indented by much, and nests much."""
+    document = json.loads(single())
+    deep: Any = 1
+    for _ in range(30):
+        deep = [deep]
+    document["provenance"] = {"x": [deep] * 5000}
+    body = {key: value for key, value in document.items() if key != "sha256"}
+    document["sha256"] = hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    text = json.dumps(document, separators=(",", ":")).encode()
+    wrong = b"{\n        " + text[1:]
+    tracemalloc.start()
+    assert "Every byte" in refused(wrong, from_json)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 60 * len(wrong)
 
 
 def test_every_bit_of_an_archive_counts() -> None:

@@ -36,7 +36,7 @@ ABSENT = (
 )  # fmt: skip
 
 LOGIC = {
-    "optdp.errors", "optdp.data", "optdp.file_models", "optdp.math", "optdp.math.exact",
+    "optdp.errors", "optdp.data", "optdp.file_models", "optdp.math", "optdp.math.exact", "optdp.math.effort",
     "optdp.artifact", "optdp.artifact.files", "optdp.artifact.temporaries", "optdp.artifact.strict_json",
     "optdp.artifact.spelling",
     "optdp.mallows", "optdp.mallows.artifact", "optdp.mallows.dispersion", "optdp.mallows.files",
