@@ -124,8 +124,8 @@ def test_shares_of_noise_say_what_they_are_worth(home: Path, tmp_path: Path) -> 
             f"party {i} of plan",
             "only its share of the noise: what is claimed is claimed of the sum, not of the report",
             "if all 2 parties follow the plan and show their reports to nobody",
-            "with a chance below 2^-230, whatever the input; counted as a delta beside the epsilon of the sum, that is at "
-            "most 2^-226",
+            "with a chance below 2^-230, whatever the input; counted as a delta beside the epsilon of the sum, "
+            "that is at most 2^-226",
             "beyond them a share of geometric noise around the input, contracted",
         ):
             assert said in text, said
