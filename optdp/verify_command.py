@@ -282,7 +282,8 @@ def _print_sight(
         table.add_row("quotient", "infinite: the second never gives this output")
     else:
         rounding = f"  (a share of {float(spread - 1):.2g} is for rounding)" if spread != 1 else ""
-        table.add_row("quotient", f"{float(sight.quotient):.12g}, logarithm {float(sight.log):.12g}{rounding}")
+        quotient = f"{float(sight.quotient):.12g}" if sight.quotient < 10**300 else digits(sight.quotient)
+        table.add_row("quotient", f"{quotient}, logarithm {float(sight.log):.12g}{rounding}")
         times = f"{show(sight.factor)} times the logarithm, " if sight.factor != 1 else ""
         limit = "no limit was asked for" if sight.limit is None else f"must be at most {show(sight.limit)}"
         table.add_row("epsilon", f"{times}{float(sight.epsilon):.12g}  ({limit})")

@@ -18,6 +18,7 @@ from optdp.artifact.explain_plan import explain_plan
 from optdp.artifact.format import Artifact, write
 from optdp.noise.joint_certify import certify_plan
 from optdp.plan import PlanSolution
+from tests.artifact.hostile_files import answer
 from tests.exact_checker import Checked, conditionals
 from tests.exact_plan_checker import CheckedPlan, Law, total_law
 
@@ -238,3 +239,14 @@ def test_shares_of_noise(method: str) -> None:
         chances.append(chance)
     same(replace(worst.sight, quotient=(worst.sight.quotient or 0) / worst.spread), *chances)
     assert worst.honest == (0, 1)
+
+
+def test_a_quotient_beyond_all_floats_is_shown(tmp_path: Path) -> None:
+    problem, large = SingleLTE(Population.binomial(1, "0.5"), "1", tail="none"), 1 << 4000
+    rows = (((0, large - 1), (1, 1)), ((0, 1), (1, large - 1)))
+    honest = solve(problem).artifact()
+    write(replace(honest, denominator=large, rows=rows, sha256=""), tmp_path / "a.json")
+    for more in ([], ["--json"]):
+        found = answer(0, "", ["verify", str(tmp_path / "a.json"), "--explain", *more])
+        assert found.code == 1
+        assert "epsilon" in found.words
