@@ -387,6 +387,20 @@ def modest(document: Document, random: Random) -> None:
         stated["epsilon"] = document["problem"]["epsilon"]
 
 
+def forged(turn: int, random: Random) -> Document:
+    """One of the originals with a change or two that go together, often with claims that are modest; prices stay."""
+    every = originals()
+    original = every[turn % len(every)]
+    document = copy.deepcopy(original)
+    changes = [change for change in CHANGES if change is not prices]
+    for change in random.choices(changes, k=random.choice([1, 1, 2])):
+        if document["inputs"] == original["inputs"]:  # two of them do not go together
+            change(document, random, every)
+    if random.random() < 0.6:
+        modest(document, random)
+    return document
+
+
 def at_the_edge(document: Document, random: Random, path: Path) -> None:
     """The epsilon that the table really has, as exactly as a claim can say it, or a hair less."""
     from optdp.artifact.verify import open_artifact

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import sqlite3
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,6 +107,19 @@ def by_js(table: Table, draws: Sequence[Draw], folder: Path) -> list[Drawn]:
     counting = path.with_name("counting.mjs")
     counting.write_text(text.replace("  return table[place];", "  globalThis.looks++;\n  return table[place];"))
     return _read(run(node, HERE / "driver.mjs", counting, input=_lines(draws)))
+
+
+def fresh_releases(table: NoiseMatrix | SharedNoise, x: int, count: int, folder: Path) -> Counter[Any]:
+    """What SQLite releases of `count` requests of input `x` with words of secure randomness."""
+    (path,) = export(table, "sql", folder)
+    base = sqlite3.connect(":memory:")
+    base.executescript(path.read_text())
+    base.executemany("INSERT INTO optdp_requests VALUES (?, ?)", [(i, x) for i in range(count)])
+    words = ((i, place, secrets.randbits(62)) for i in range(count) for place in range(table.drawing.slots))
+    base.executemany("INSERT INTO optdp_words VALUES (?, ?, ?)", words)
+    drawn = Counter(released for (released,) in base.execute("SELECT released FROM optdp_released"))
+    base.close()
+    return drawn
 
 
 def by_sqlite(table: Table, draws: Sequence[Draw], folder: Path) -> list[Drawn]:

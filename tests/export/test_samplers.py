@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 import shutil
 import sqlite3
 import sys
@@ -22,7 +21,7 @@ from optdp.export import TARGETS, export, write
 from optdp.export.subject import Subject, of_table
 from optdp.export.text import harmless
 from optdp.noise.matrix import NoiseMatrix
-from tests.export.languages import WARNINGS, load, need, run
+from tests.export.languages import WARNINGS, fresh_releases, load, need, run
 from tests.export.matrices import matrices, table
 
 Command = Callable[[Path], list[object]]
@@ -127,14 +126,7 @@ def test_many_draws_follow_the_law(program: Callable[[NoiseMatrix], list[object]
 def test_many_draws_of_the_database_follow_the_law(tmp_path: Path) -> None:
     for name, x in CASES[1:4]:
         matrix = matrices()[name]
-        (path,) = export(matrix, "sql", tmp_path)
-        base = sqlite3.connect(":memory:")
-        base.executescript(path.read_text())
-        base.executemany("INSERT INTO optdp_requests VALUES (?, ?)", [(i, x) for i in range(20_000)])
-        words = ((i, place, secrets.randbits(62)) for i in range(20_000) for place in range(matrix.drawing.slots))
-        base.executemany("INSERT INTO optdp_words VALUES (?, ?, ?)", words)
-        drawn = Counter(s for (s,) in base.execute("SELECT released FROM optdp_released"))
-        base.close()
+        drawn = fresh_releases(matrix, x, 20_000, tmp_path)
         assert None not in drawn
         assert p_value(drawn, law(matrix, x)) > 1e-6, (name, x)
 

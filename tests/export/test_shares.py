@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import secrets
 import sqlite3
 from collections import Counter
 from dataclasses import replace
@@ -17,7 +16,7 @@ from optdp.export import export
 from optdp.export.subject import of_table
 from optdp.math.exact import precision
 from optdp.noise.cuts import END, LIMBS
-from tests.export.languages import LANGUAGES, Draw, load, run
+from tests.export.languages import LANGUAGES, Draw, fresh_releases, load, run
 from tests.export.shares import shares
 from tests.export.test_samplers import PROGRAMS, changed, p_value
 
@@ -47,14 +46,7 @@ def test_many_draws_follow_the_law(language: str, tmp_path: Path) -> None:
 def test_many_draws_of_the_database_follow_the_law(tmp_path: Path) -> None:
     for name, x in CASES[:1]:
         share = shares()[name]
-        (path,) = export(share, "sql", tmp_path)
-        base = sqlite3.connect(":memory:")
-        base.executescript(path.read_text())
-        base.executemany("INSERT INTO optdp_requests VALUES (?, ?)", [(i, x) for i in range(100_000)])
-        words = ((i, place, secrets.randbits(62)) for i in range(100_000) for place in range(share.drawing.slots))
-        base.executemany("INSERT INTO optdp_words VALUES (?, ?, ?)", words)
-        drawn = Counter(s for (s,) in base.execute("SELECT released FROM optdp_released"))
-        base.close()
+        drawn = fresh_releases(share, x, 100_000, tmp_path)
         assert None not in drawn
         assert p_value(drawn, law(share, x)) > 1e-6, (name, x)
 
