@@ -115,9 +115,9 @@ def test_both_accept_plans(name: str, tmp_path: Path) -> None:
 def test_both_judge_forged_artifacts_alike(tmp_path: Path) -> None:
     """Weights moved, rows exchanged, claims a hair too low, other priors and tails; every digest made anew."""
     random, codes = Random(11), [0, 0, 0]
-    path = tmp_path / "a.json"
+    every, path = forgeries.originals(), tmp_path / "a.json"
     for turn in range(400):
-        document = forgeries.forged(turn, random)
+        document = forgeries.forged(every, turn, random)
         if random.random() < 0.3:
             forgeries.at_the_edge(document, random, path)
         path.write_bytes(forgeries.sealed(document))

@@ -387,9 +387,8 @@ def modest(document: Document, random: Random) -> None:
         stated["epsilon"] = document["problem"]["epsilon"]
 
 
-def forged(turn: int, random: Random) -> Document:
+def forged(every: list[Document], turn: int, random: Random) -> Document:
     """One of the originals with a change or two that go together, often with claims that are modest; prices stay."""
-    every = originals()
     original = every[turn % len(every)]
     document = copy.deepcopy(original)
     changes = [change for change in CHANGES if change is not prices]
