@@ -1,17 +1,20 @@
 # Needs python3 (3.11 or newer) and make. Everything else goes into .venv.
-#   make test ARGS="-m 'not slow'"      hands ARGS to pytest
+#   make test ARGS=tests/single         hands ARGS to pytest
 #   make demo PYTHON=python3.12         picks another Python
 
 PYTHON ?= python3
-BIN := .venv/bin
+BIN := $(if $(filter Windows_NT,$(OS)),.venv/Scripts,.venv/bin)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .NOTPARALLEL:
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo quick test slow test-all coverage lint bench docs clean
 
 help:
 	@echo "make demo   solve and verify one problem of each kind, export a sampler, write a report, run shuffled sums"
-	@echo "make test   run the tests"
+	@echo "make quick  run the tests of what matters most, in about a minute"
+	@echo "make test   run all tests but the slow ones, in some ten minutes on two cores"
+	@echo "make test-all  run all tests"
+	@echo "make coverage  measure which lines the tests run"
 	@echo "make lint   check style and types"
 	@echo "make bench  run the benchmarks with every solver installed"
 	@echo "make docs   build the documentation into build/docs"
@@ -30,12 +33,25 @@ demo: .venv/.dev
 	$(BIN)/optdp solve problems/paper-b/krr10.toml
 	$(BIN)/optdp solve problems/paper-d/geo-shuffle.toml
 	$(BIN)/optdp solve problems/use-cases/staff-survey.toml --out build/staff-survey.json
-	$(BIN)/optdp shuffle build/staff-survey.json --data problems/use-cases/staff-survey.csv --column would_recommend --out build/shuffled.csv
+	$(BIN)/optdp shuffle build/staff-survey.json --data problems/use-cases/staff-survey.csv --column would_recommend --out build/shuffled.csv --allow-outside
 	@$(BIN)/python -c 'print("x", *range(0, 1000, 10), sep="\n")' > build/values.csv
 	$(BIN)/optdp run problems/paper-d/geo-shuffle.toml --data build/values.csv --column x --out build/estimate.json
 
+quick: .venv/.dev
+	$(BIN)/python -m pytest -n auto -m "quick and not slow" $$($(BIN)/python -m tests.tiers) $(ARGS)
+
 test: .venv/.dev
-	$(BIN)/python -m pytest -n auto $(ARGS)
+	$(BIN)/python -m pytest -n auto -m "not slow" $(ARGS)
+
+slow: .venv/.dev
+	$(BIN)/python -m pytest -n auto -m slow $(ARGS)
+
+test-all: test slow
+
+# Counts this process alone: commands that tests start in others count for nothing. Without the tests of signals, which
+# may arrive while the measuring holds its own lock, and then wait for it forever.
+coverage: .venv/.dev
+	$(BIN)/python -m pytest -n auto -m "not slow" --ignore=tests/work --cov=optdp --cov-report=term:skip-covered --cov-fail-under=85 $(ARGS)
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
@@ -49,7 +65,7 @@ docs: .venv/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir build/docs
 
 clean:
-	rm -rf build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find optdp tests examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # One stamp for each set of extras; a change of pyproject.toml installs again.

@@ -13,7 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from optdp import MultiLTE, Population, solve
-from optdp.deploy import join
+from optdp.artifact import OpenedParty, open_artifact
+from optdp.plan.aggregate import join
 
 COUNTS = (11, 8, 10)  # what the offices counted; each knows its own
 
@@ -26,6 +27,11 @@ def free_ports(number):
     return ports
 
 
+def take_part(file, count, addresses):
+    """What one office does: it opens its own file, draws its report and adds it to the others'."""
+    return join(open_artifact(file, OpenedParty).member, count, addresses)
+
+
 def main():
     if find_spec("mpyc") is None:
         print("no secure sum: MPyC is not installed (pip install 'optdp[mpc]')")
@@ -35,7 +41,9 @@ def main():
     with TemporaryDirectory() as place, ProcessPoolExecutor(3, get_context("spawn")) as offices:
         folder = Path(place) / "plan"
         plan.save(folder)
-        running = [offices.submit(join, folder, i, count, addresses) for i, count in enumerate(COUNTS)]
+        running = [
+            offices.submit(take_part, folder / f"party-{i}.json", count, addresses) for i, count in enumerate(COUNTS)
+        ]
         opened = {office.result().total for office in running}
     print(f"every office opened the same sum: {len(opened) == 1}")
     print(f"{sum(COUNTS)} people are away, the offices publish {opened.pop()} (mean error {plan.mae:.2f})")

@@ -9,12 +9,10 @@ import sys
 
 import numpy as np
 
-from optdp.mallows.attacks import nearest
-from optdp.mallows.crescents import crescents
-from optdp.mallows.learnability import local_truth, nearest_model
-from optdp.mallows.sources import column_csv, from_points, points_csv
-from optdp.mallows.tradeoff import attack_curve, learnability_curve, radius_sweep
-from optdp.math.source import Source
+from optdp.numbers.draws import Source
+from optdp.order.sources import column_csv, from_points, points_csv
+from optdp.order.study import crescents, local_truth, nearest, nearest_model
+from optdp.order.tradeoff import attack_curve, learnability_curve, radius_sweep
 
 source = Source(1)  # a simulation, to be repeated
 if len(sys.argv) > 5:

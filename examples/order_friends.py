@@ -9,10 +9,10 @@ import sys
 
 import numpy as np
 
-from optdp.mallows.attacks import nearest_by_hops
-from optdp.mallows.sources import column_csv, edges_csv, from_graph
-from optdp.mallows.tradeoff import alpha_sweep, attack_curve, width_sweep
-from optdp.math.source import Source
+from optdp.numbers.draws import Source
+from optdp.order.sources import column_csv, edges_csv, from_graph
+from optdp.order.study import nearest_by_hops
+from optdp.order.tradeoff import alpha_sweep, attack_curve, width_sweep
 
 source, random = Source(1), np.random.default_rng(1)  # a simulation, to be repeated
 if len(sys.argv) > 4:

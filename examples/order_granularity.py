@@ -9,12 +9,21 @@ import sys
 
 import numpy as np
 
-from optdp.mallows.attacks import nearest, no_shuffle, order_shuffle, reports, uniform_shuffle
-from optdp.mallows.crescents import COLOURS, crescents
-from optdp.mallows.learnability import accuracy, debiased, nearest_model
-from optdp.mallows.mechanism import ratio
-from optdp.mallows.tradeoff import radius_sweep
-from optdp.math.source import Source
+from optdp.numbers.draws import Source
+from optdp.order.mechanism import ratio
+from optdp.order.study import (
+    COLOURS,
+    accuracy,
+    crescents,
+    debiased,
+    nearest,
+    nearest_model,
+    no_shuffle,
+    order_shuffle,
+    reports,
+    uniform_shuffle,
+)
+from optdp.order.tradeoff import radius_sweep
 
 n, eps, alpha = 4000, 2.55, 4
 source = Source(1)  # a simulation, to be repeated

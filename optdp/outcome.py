@@ -1,78 +1,46 @@
-"""What every solution says, for one entity and for several: the numbers that a person asks for first."""
+"""What every solution is, whatever its kind: figures for programs, a sheet for people, files where there are any."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from pathlib import Path
+from typing import Any
 
-from optdp.math.exact import decimal_up, show
-
-if TYPE_CHECKING:
-    from optdp.noise.bound import Prices
+from optdp.objects import Public
+from optdp.sheet import Cell, Sheet
 
 
-class _Problem(Protocol):
-    @property
-    def objective(self) -> str: ...
+class Outcome(Public):
+    """The base of all solutions: a problem, what came out, and how it was found. What was asked for is its `value`."""
 
-
-class _Certificate(Protocol):
-    @property
-    def mae(self) -> Fraction: ...
-
-    @property
-    def mse(self) -> Fraction: ...
-
-
-P = TypeVar("P", bound=_Problem)
-C = TypeVar("C", bound=_Certificate)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome(Generic[P, C]):
-    """A problem, what is proved of its solution, and how it was found."""
-
-    problem: P
-    certificate: C
-    lower_bound: Fraction | None
-    """Proved: nothing that the problem admits does better. In units of the objective; None if nothing was proved."""
+    problem: Any
     status: str
     note: str
-    backend: str
-    engine: str
     seconds: float
-    prices: Prices | None = None
 
-    @property
-    def mae(self) -> float:
-        return float(self.certificate.mae)
+    def summary(self) -> dict[str, Any]:
+        """The figures as `--json` prints them."""
+        raise NotImplementedError
 
-    @property
-    def mse(self) -> float:
-        return float(self.certificate.mse)
+    def sheet(self) -> Sheet:
+        """What a person is shown."""
+        raise NotImplementedError
 
-    @property
-    def value(self) -> float:
-        """The objective: the MAE, or the MSE if that was minimised."""
-        return self.mae if self.problem.objective == "mae" else self.mse
+    def written(self, path: Path) -> str:
+        """What `save` wrote, in words."""
+        return str(path)
 
-    @property
-    def gap(self) -> float | None:
-        """How far the objective is at most from the optimum, relative to the objective."""
-        if self.lower_bound is None:
-            return None
-        return max(0.0, (self.value - float(self.lower_bound)) / self.value) if self.value > 0 else 0.0
+    def digest(self) -> str | None:
+        """The `sha256` that its file would state, if that does not depend on where the file lies."""
+        return None
 
-    def provenance(self, version: str) -> dict[str, Any]:
-        """How the solution was found, for its files."""
-        found = {"optdp": version, "backend": self.backend, "engine": self.engine, "status": self.status}
-        return found | ({"note": self.note} if self.note else {})
+    def _repr_html_(self) -> str:
+        """A notebook shows this."""
+        return f'<div class="optdp"><strong>optdp: {type(self).__name__}</strong>{self.sheet().html()}</div>'
 
-
-def shown_epsilon(found: Fraction | None, target: Fraction | None = None) -> str:
-    """Rounded up to 20 places, but not past a target that it was proved to keep."""
-    if found is None:
-        return "infinite"
-    rounded = decimal_up(found)
-    return show(target) if target is not None and found <= target < Fraction(rounded) else rounded
+    def facts(self, *own: tuple[str, Cell | str]) -> tuple[tuple[str, Cell | str], ...]:
+        """What every sheet tells, around what is the kind's own."""
+        given = ", ".join(f"{name} = {value}" for name, value in self.problem.figures().items())
+        last: list[tuple[str, Cell | str]] = [("status", f"{self.status}, {self.seconds:.2f} s")]
+        if self.note:
+            last.append(("note", Cell(self.note, "warning")))
+        return (("problem", given), *own, *last)

@@ -19,11 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optdp.math.pmf import ExactPmf
-from optdp.math.source import Source
-from optdp.noise.columns import many
-from optdp.noise.matrix import NoiseMatrix
-from optdp.noise.population import Population
+from optdp import NoiseMatrix, Population, Source
+from optdp.mechanism.columns import many
+from optdp.numbers.pmf import ExactPmf
 
 Integers = NDArray[np.int64]
 

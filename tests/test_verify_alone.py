@@ -17,29 +17,29 @@ ABSENT = (
 )  # fmt: skip
 
 LOGIC = {
-    "optdp.errors", "optdp.problem", "optdp.file_models",
-    "optdp.math", "optdp.math.exact", "optdp.math.pmf", "optdp.math.sgdl", "optdp.math.contour",
-    "optdp.math.negative_binomial", "optdp.math.effort",
-    "optdp.noise", "optdp.noise.population", "optdp.noise.single", "optdp.noise.multi", "optdp.noise.files",
-    "optdp.noise.matrix", "optdp.noise.laws", "optdp.noise.certify", "optdp.noise.window",
-    "optdp.artifact", "optdp.artifact.files", "optdp.artifact.temporaries", "optdp.artifact.strict_json",
-    "optdp.artifact.tails", "optdp.artifact.npz", "optdp.artifact.spelling", "optdp.artifact.format",
-    "optdp.artifact.claims",
-    "optdp.artifact.bound_proof", "optdp.artifact.verify", "optdp.artifact.explain",
+    "optdp.errors", "optdp.files.models",
+    "optdp.numbers", "optdp.numbers.exact", "optdp.numbers.pmf", "optdp.numbers.sgdl",
+    "optdp.numbers.negative_binomial", "optdp.work", "optdp.work.account",
+    "optdp.single", "optdp.plan", "optdp.people.population", "optdp.single.problem",
+    "optdp.plan.problem", "optdp.people.files",
+    "optdp.mechanism.matrix", "optdp.single.laws", "optdp.single.certify", "optdp.single.window",
+    "optdp.files", "optdp.people", "optdp.mechanism", "optdp.files.atomic", "optdp.files.canonical",
+    "optdp.artifact", "optdp.single.format", "optdp.single.claims", "optdp.objects", "optdp.sheet", "optdp.kind",
+    "optdp.single.bound_proof", "optdp.single.verify", "optdp.single.explain",
 }  # fmt: skip
 """What the verdict about one entity's artifact may rest on."""
 
 PLANS = {
-    "optdp.noise.joint_certify", "optdp.noise.joint_error", "optdp.noise.divisible_certify",
-    "optdp.noise.plan_certificate", "optdp.noise.shared_noise", "optdp.noise.shared_error", "optdp.noise.merged",
-    "optdp.artifact.plan_files", "optdp.artifact.plan_verify", "optdp.artifact.explain_plan",
+    "optdp.plan", "optdp.plan.certify", "optdp.plan.divisible_certify",
+    "optdp.plan.certificate", "optdp.mechanism.shared_noise", "optdp.plan.merged",
+    "optdp.plan.format", "optdp.plan.verify", "optdp.plan.explain",
 }  # fmt: skip
-"""What is added for plans."""
+"""What the verdict about a plan rests on besides; loaded with the others."""
 
-SHELL = {"optdp", "optdp.cli", "optdp.arguments", "optdp.printing"}
-"""The command line, besides modules `*_command` and `*_commands`, which import what they need when they run."""
+SHELL = {"optdp", "optdp.cli", "optdp.work.lines"}
+"""The command line, besides the modules of `optdp.cli`, which import what they need when they run."""
 
-DRAWING = {"optdp.noise.drawing", "optdp.noise.cuts"}
+DRAWING = {"optdp.mechanism.drawing", "optdp.mechanism.cuts"}
 """Sampling: a matrix knows how to draw, but verifying draws nothing."""
 
 
@@ -48,7 +48,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("verified")
     one = solve(SingleLTE(Population.binomial(12, "0.5"), "0.5"))
     one.save(folder / "a.json")
-    one.save(folder / "a.npz")
     office = Population.binomial(6, "0.5")
     solve(MultiLTE([office, office], "0.8")).save(folder / "joint")
     solve(MultiLTE([office, office], "0.8", method="divisible")).save(folder / "divisible")
@@ -59,7 +58,7 @@ def run(*args: str) -> tuple[dict[str, object], set[str]]:
     """What the command printed, and the modules that its process had loaded at the end."""
     code = (
         "import json, sys\n"
-        "from optdp.cli import main\n"
+        "from optdp.cli.main import main\n"
         "try:\n    main()\n"
         "except SystemExit as end:\n"
         "    print(json.dumps(sorted(sys.modules)), file=sys.stderr)\n"
@@ -77,16 +76,16 @@ def run(*args: str) -> tuple[dict[str, object], set[str]]:
 
 
 @pytest.mark.parametrize("reason", [(), ("--explain",)])
-@pytest.mark.parametrize("name", ["a.json", "a.npz", "joint", "divisible"])
+@pytest.mark.parametrize("name", ["a.json", "joint", "divisible"])
 def test_verify_loads_few_modules_and_no_solver(name: str, reason: tuple[str, ...], home: Path) -> None:
     figures, loaded = run(str(home / name), *reason)
     assert figures["status"] == "verified"
     assert figures["lower_bound_proved"] is True
     assert ("explain" in figures) == bool(reason)
     assert not loaded & set(ABSENT)
-    allowed = LOGIC | SHELL | DRAWING | (PLANS if "." not in name else set())
+    allowed = LOGIC | PLANS | SHELL | DRAWING
     ours = {module for module in loaded if module.split(".")[0] == "optdp"}
-    extra = {module for module in ours - allowed if not module.endswith(("_command", "_commands"))}
+    extra = {module for module in ours - allowed if not module.startswith("optdp.cli.")}
     assert not extra
 
 
@@ -94,7 +93,7 @@ def test_the_function_needs_no_more_than_the_command(home: Path) -> None:
     """From Python the command line is not loaded either."""
     code = (
         "import json, sys\nfrom optdp import verify, verify_plan\n"
-        f"verify({str(home / 'a.npz')!r})\n"
+        f"verify({str(home / 'a.json')!r})\n"
         f"verify_plan({str(home / 'joint')!r}), verify_plan({str(home / 'divisible')!r})\n"
         "print(json.dumps(sorted(sys.modules)))"
     )
@@ -108,13 +107,13 @@ def test_what_does_not_hold_is_explained(home: Path, tmp_path: Path) -> None:
     """A table that is moved by one output, with its digest made anew: exit code 1, and the output that tells."""
     from dataclasses import replace
 
-    from optdp.artifact.format import read, write
+    from optdp.single.format import read, write
 
     artifact = read(home / "a.json")
     rows = list(artifact.rows)
     rows[6] = ((12, artifact.denominator),)
     write(replace(artifact, rows=tuple(rows), sha256=""), tmp_path / "b.json")
-    command = [sys.executable, "-m", "optdp.cli", "verify", str(tmp_path / "b.json"), "--explain"]
+    command = [sys.executable, "-m", "optdp", "verify", str(tmp_path / "b.json"), "--explain"]
     shown, figures = (
         subprocess.run([*command, *more], capture_output=True, text=True, check=False, timeout=120)
         for more in ([], ["--json"])

@@ -15,21 +15,21 @@ MIXED = [["0.5", "0.5"]] * 5 + [["0.9", "0.1"]] * 4 + [["0.2", "0.5", "0.3"]] * 
 
 PROBLEMS: dict[str, Callable[[], SingleLTE | MultiLTE]] = {
     "sick-leave.json": lambda: SingleLTE(HALF(100, "0.1"), "0.3"),
-    "sick-leave.npz": lambda: SingleLTE(HALF(100, "0.1"), "0.3"),
     "small.json": lambda: SingleLTE(HALF(12, "0.5"), "0.5", tail="none"),
+    "small-mse.json": lambda: SingleLTE(HALF(12, "0.5"), "0.5", tail="none", objective="mse"),
     "mse.json": lambda: SingleLTE(HALF(60, "0.3"), "0.5", objective="mse"),
     "fallback.json": lambda: SingleLTE(HALF(40, "0.5"), "0.3", fallback_epsilon="1"),
-    "fallback-mse.npz": lambda: SingleLTE(HALF(20, "0.4"), "0.3", fallback_epsilon="2", objective="mse"),
+    "fallback-mse.json": lambda: SingleLTE(HALF(20, "0.4"), "0.3", fallback_epsilon="2", objective="mse"),
     "robust.json": lambda: SingleLTE([HALF(50, p) for p in ("0.09", "0.1", "0.11")], "0.3"),
     "robust-weights.json": lambda: SingleLTE([HALF(30, "0.4"), HALF(30, "0.5")], "1", weights=["0.3", "0.7"]),
     "contributions.json": lambda: SingleLTE(Population.iid(20, ["0.5", "0.2", "0.2", "0.1"]), "0.9"),
     "contributions-all.json": lambda: SingleLTE(Population.iid(15, ["0.5", "0.3", "0.2"]), "0.9", adjacency="all"),
     "kinds.json": lambda: SingleLTE(Population.independent(MIXED), "0.6"),
-    "counts.npz": lambda: SingleLTE(Population.from_counts([40, 30, 20, 10], 25), "1"),
+    "counts.json": lambda: SingleLTE(Population.from_counts([40, 30, 20, 10], 25), "1"),
     "others.json": lambda: SingleLTE(
         Population.from_others(["0.1", "0.2", "0.4", "0.2", "0.1"], 2), "0.7", tail="none"
     ),
-    "thousand.npz": lambda: SingleLTE(HALF(1000, "0.5"), "0.3"),
+    "thousand.json": lambda: SingleLTE(HALF(1000, "0.5"), "0.3"),
     "many.json": lambda: SingleLTE(HALF(10**6, "0.00002"), "0.5"),
     "shifting.json": lambda: SingleLTE(HALF(80, "0.5"), "0.3", method="shifting"),
     "geometric.json": lambda: SingleLTE(HALF(30, "0.5"), "0.3", method="geometric"),

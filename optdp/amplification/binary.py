@@ -1,12 +1,12 @@
 """Shuffled binary randomized response: its exact privacy over all data sets.
 
 With two answers the histogram is the count, so that `delta` is the largest `delta(a)` of one count (see
-`optdp.math.counts`) over `a = 0..m` others who hold `x0`, `m = n-1`. The way back, from `x1` to `x0`, is `delta(m-a)`.
+`optdp.numbers.counts`) over `a = 0..m` others who hold `x0`, `m = n-1`. The way back is `delta(m-a)`.
 Mostly one of the two ends is worst, though not always, so that a search proves its answer: it halves `0..m` until no
 block of data sets can hold a larger value. Two bounds serve for a block `a1..a2`.
 
 - Fewer others never hide more (data processing): `delta <= ` that of `a1` others with `x0` and `m-a2` without.
-- The contour sum of `optdp.math.counts`, expanded about the middle `c` of the block. With `u` and `v` the tilted
+- The contour sum of `optdp.numbers.counts`, expanded about the middle `c` of the block. With `u` and `v` the tilted
   probabilities, the best place is `s = a u + (m-a) v + 1 - y` with `|y| < 1`, and with `a = c + x` a point `z` of the
   circle has the exponent `base(z) + x d(z) + y log z`, where
 
@@ -27,7 +27,7 @@ from functools import reduce
 from flint import acb, arb
 
 from optdp.errors import ProblemError
-from optdp.math.counts import (
+from optdp.numbers.counts import (
     SMALLEST,
     CountSetting,
     Enclosure,
@@ -39,7 +39,7 @@ from optdp.math.counts import (
     pair_of,
     tilted,
 )
-from optdp.math.exact import Number, precision, to_fraction
+from optdp.numbers.exact import Number, precision, to_fraction
 
 EXACT = 3000
 """Up to so many people the search goes down to single data sets, whatever the tolerance."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -16,9 +16,9 @@ from optdp.amplification import closed_forms
 from optdp.amplification.additive import Gaussian
 from optdp.amplification.binary import binary_delta, data_set_delta, likely_delta
 from optdp.amplification.catalogue import VariationRatio
-from optdp.amplification.cells import Cells, cells
-from optdp.amplification.family import Randomizer, variation_cells
+from optdp.amplification.family import Cells, Randomizer, cells, variation_cells
 from optdp.amplification.randomizers import KRR
+from optdp.work import Progress
 
 FINE = 1 << 16
 MIDDLE = 1 << 14
@@ -283,6 +283,19 @@ BOUNDS: dict[str, Bound] = {
     "binary-exact-lower": Bound("lower", "the worst data set found", _binary_fits, _binary("lower"), FINE, True),
 }
 """Every bound by its name. To add one, write its function and its line."""
+
+
+def told(bound: Bound, what: str, progress: Progress) -> Bound:
+    """The same bound, which says how often it was asked."""
+    asked = 0
+
+    def log_delta(setting: Setting, epsilon: float, grid: int) -> float | None:
+        nonlocal asked
+        asked += 1
+        progress(f"{what}: step {asked:,}" if asked > 1 else what)
+        return bound.log_delta(setting, epsilon, grid)
+
+    return replace(bound, log_delta=log_delta)
 
 
 def leader(setting: Setting) -> str:

@@ -16,7 +16,7 @@ from functools import cache
 from optdp.amplification.bounds import COARSE, GUESS, MIDDLE, Bound, Setting, approximate, capped
 from optdp.amplification.family import LARGEST_EPS0
 from optdp.amplification.randomizers import KRR
-from optdp.math.roots import XTOL, edge, last_whole, narrowed
+from optdp.numbers.roots import XTOL, edge, last_whole, narrowed
 
 LARGEST_EPSILON = 60.0
 LARGEST_N = 10**10

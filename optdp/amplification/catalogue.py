@@ -4,6 +4,9 @@ Most are extremal designs: an input has probability `p c` on the messages of its
 `Patterns`. How the sets of three inputs overlap is all that is needed: for the blanket of two inputs, and for a data
 set whose others all hold a third value. Two inputs whose sets overlap least are the worst pair: trading a message in
 both sets and one in neither for one in each spreads `Z` and keeps its mean.
+
+A data set whose others hold a third value is only there if there is a third value. Where `d`, the number of values, may
+be left out, the data sets without it hold two values: there are such data sets for every `d`.
 """
 
 from __future__ import annotations
@@ -18,12 +21,10 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.special import k1
 
-from optdp.amplification.cells import Cells, cells
-from optdp.amplification.designs import Patterns, extremal_blanket, extremal_data_sets
-from optdp.amplification.family import TAIL, Family, Randomizer, Ratios, variation_cells
-from optdp.amplification.randomizers import KRR
+from optdp.amplification.family import TAIL, Cells, Family, Randomizer, Ratios, cells, variation_cells
+from optdp.amplification.randomizers import KRR, Patterns, extremal_blanket, extremal_data_sets, independent
 from optdp.errors import ProblemError
-from optdp.math.exact import check_between, check_whole
+from optdp.numbers.exact import check_between, check_whole
 
 
 @dataclass(frozen=True)
@@ -74,21 +75,25 @@ class SubsetSelection(_Design):
 class LocalHash(Family):
     """A public random hash to `g` buckets, then randomized response on the bucket (Wang et al. 2017).
 
-    Two values may fall into one bucket, which hides them; nothing is gained from it here, as a family of hash functions
-    need not offer it. So this is `k-rr` on the buckets.
+    Two values may fall into one bucket, which hides them. Upper bounds gain nothing from it, as a family of hash
+    functions need not offer it: they are those of `k-rr` on the buckets. Data sets are seen through hash functions that
+    put every one of `d` values into any bucket alike, independently, as that paper takes them to be.
     """
 
     g: int
+    d: int | None = None
     kind: ClassVar[str] = "local-hash"
 
     def __post_init__(self) -> None:
         check_whole(self.g, "g", 2)
+        _check_values(self.d)
 
     def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
         return KRR(self.g).blankets(eps0)
 
     def data_sets(self, eps0: float) -> list[Cells]:
-        return KRR(self.g).data_sets(eps0)
+        """A value's own set are the messages, a hash and a bucket, whose bucket is that of the value."""
+        return extremal_data_sets(independent(1.0 / self.g, self.d), eps0)
 
     def ratios(self, eps0: float) -> Ratios:
         return KRR(self.g).ratios(eps0)
@@ -97,45 +102,61 @@ class LocalHash(Family):
 @dataclass(frozen=True)
 class Hadamard(_Design):
     """One of `K` messages, more likely by `e^eps0` where the true value's row of a Hadamard matrix has a 1
-    (Acharya, Sun and Zhang 2019). Rows share half of their ones; three independent rows split the messages evenly.
+    (Acharya, Sun and Zhang 2019); the row of ones alone is not used.
+
+    Rows share half of their ones. Three rows none of which is the product of the two others split the messages evenly;
+    of any four rows, hence of `d >= 4`, some three do.
     """
 
     messages: int
+    d: int | None = None
     kind: ClassVar[str] = "hadamard"
 
     def __post_init__(self) -> None:
         check_whole(self.messages, "messages", 8)
         if self.messages & (self.messages - 1):
             raise ProblemError(f"messages must be a power of two. Found {self.messages}.")
+        _check_values(self.d)
+        if self.d is not None and self.d >= self.messages:
+            raise ProblemError(f"{self.messages} messages are for d up to {self.messages - 1}. Found d = {self.d}.")
 
     def patterns(self, eps0: float) -> Patterns:
-        return Patterns(np.full((2, 2, 2), 1.0))
+        return independent(0.5, self.d if self.d is not None and self.d > 3 else None)
 
 
 @dataclass(frozen=True)
 class Rappor(_Design):
     """Basic RAPPOR, one-time: each bit of a one-hot vector kept with probability `s/(s+1)`, `s = e^(eps0/2)`."""
 
+    d: int | None = None
+    """How many values there are, that is, bits."""
     kind: ClassVar[str] = "rappor"
 
+    def __post_init__(self) -> None:
+        _check_values(self.d)
+
     def patterns(self, eps0: float) -> Patterns:
-        return _bits(1.0 / (math.exp(eps0 / 2.0) + 1.0))
+        return independent(1.0 / (math.exp(eps0 / 2.0) + 1.0), self.d)
 
 
 @dataclass(frozen=True)
 class UnaryEncoding(_Design):
     """Optimized unary encoding (Wang et al. 2017): the true bit is 1 with probability 1/2, others `1/(e^eps0+1)`."""
 
+    d: int | None = None
+    """How many values there are, that is, bits."""
     kind: ClassVar[str] = "unary-encoding"
 
+    def __post_init__(self) -> None:
+        _check_values(self.d)
+
     def patterns(self, eps0: float) -> Patterns:
-        return _bits(1.0 / (math.exp(eps0) + 1.0))
+        return independent(1.0 / (math.exp(eps0) + 1.0), self.d)
 
 
-def _bits(one: float) -> Patterns:
-    """Three bits of an all-zero vector, each 1 with probability `one`."""
-    bit = np.array([1.0 - one, one])
-    return Patterns(np.einsum("i,j,k->ijk", bit, bit, bit))
+def _check_values(d: int | None) -> None:
+    if d is not None:
+        check_whole(d, "d", 2)
 
 
 @dataclass(frozen=True)
@@ -224,12 +245,13 @@ def _log_binomial(n: int, k: int) -> float:
 
 
 PLAIN: dict[str, Callable[[], Randomizer]] = {
-    "rappor": Rappor,
-    "unary-encoding": UnaryEncoding,
     "piecewise": Piecewise,
     "planar-laplace": PlanarLaplace,
 }
 """Those that eps0 alone describes."""
 
-CATALOGUE = (*PLAIN, "subset-selection", "local-hash", "hadamard", "variation-ratio")
+ENCODINGS: dict[str, Callable[[int | None], Randomizer]] = {"rappor": Rappor, "unary-encoding": UnaryEncoding}
+"""Those that eps0 and perhaps the number of values describe."""
+
+CATALOGUE = (*PLAIN, *ENCODINGS, "subset-selection", "local-hash", "hadamard", "variation-ratio")
 """The names of all randomizers here."""

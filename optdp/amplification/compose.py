@@ -23,7 +23,7 @@ mirror images as well, `P(-loss) = Q(loss)`, so that all of them keep their rela
 **What is on the safe side.** The hull, as shown. Its masses, by a factor far above round-off. Truncation: dp-accounting
 counts all that it cuts off as lost. Round-off of its FFT, which is absolute: with `s` the spectrum of the losses, `N`
 its length and `u = 2^-53`, an error of `8 log2(N) u` in `s` becomes `T |s|^(T-1)` times that in its power, and the sum
-of what that does to `N` probabilities is at most `sqrt(N)` times its 2-norm (as in `optdp.math.positive_part`); twice
+of what that does to `N` probabilities is at most `sqrt(N)` times its 2-norm (as in `numbers.positive_part`); twice
 that is added. Where delta is so small that it matters, the moments of the loss take over: for every `t > 0` it holds
 that `(1 - e^(eps-l))_+ <= c e^(t (l-eps))` with `c = t^t / (1+t)^(1+t)`, so `delta <= c e^(-t eps) (E e^(t loss))^T`.
 """
@@ -45,10 +45,10 @@ from scipy.special import logsumexp
 
 from optdp.amplification.bounds import BOUNDS, FINE, Bound, Setting, leader
 from optdp.amplification.calibrate import LARGEST_EPSILON
-from optdp.amplification.cells import Floats
+from optdp.amplification.family import Floats
 from optdp.errors import ProblemError
-from optdp.math.exact import check_between, check_whole
-from optdp.math.roots import edge
+from optdp.numbers.exact import check_between, check_whole
+from optdp.numbers.roots import edge
 
 TAIL = 1e-20
 """What one round may give away beyond the largest loss that is looked at."""
@@ -125,7 +125,29 @@ def privacy_loss(setting: Setting, discretization: float | None = None, tail: fl
 
 
 def composed_epsilon(setting: Setting, rounds: int, delta: float) -> float:
-    """An epsilon so that `rounds` rounds are (epsilon, delta)-DP together, rounded up; infinite if none is found."""
+    """An epsilon that many rounds of shuffling keep together, rounded up.
+
+    Parameters
+    ----------
+    setting : Setting
+        A randomizer, its eps0, and the number of people.
+    rounds : int
+        How often everybody reports.
+    delta : float
+        The delta of all rounds together.
+
+    Returns
+    -------
+    float
+        The rounds are (epsilon, delta)-DP together; infinite if no epsilon is found.
+
+    Examples
+    --------
+    >>> from optdp import KRR, composed_epsilon
+    >>> from optdp.amplification.bounds import Setting
+    >>> round(composed_epsilon(Setting(KRR(10), eps0=1.0, n=10_000), rounds=10, delta=1e-6), 4)
+    0.0803
+    """
     check_between(delta, "delta", 1e-100, 1.0 - 2.0**-53)
     check_whole(rounds, "rounds", 1)
     wanted = 10.0 ** math.floor(math.log10(delta * TRUNCATED / rounds))

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from optdp.amplification.calibrate import LARGEST_EPSILON
+from attrs import field, frozen
+from pydantic import StrictInt
+
 from optdp.amplification.family import LARGEST_EPS0
-from optdp.amplification.problem import positive, small
-from optdp.amplification.rows import Row
+from optdp.amplification.problem import Row, central, local, small
 from optdp.errors import ProblemError
-from optdp.math.counts import LARGEST, CountSetting, Enclosure, count_delta
-from optdp.math.exact import Number, check_whole, down, show, shown, up
-from optdp.math.roots import edge
+from optdp.files.models import Exact, Problem, entry
+from optdp.numbers.counts import LARGEST, CountSetting, Enclosure, count_delta
+from optdp.numbers.exact import Number, check_whole, down, show, shown, up
+from optdp.numbers.roots import edge
+
+if TYPE_CHECKING:
+    from optdp.amplification.solve import AmplificationSolution  # noqa: F401  # what its problems are solved by
 
 _MEANING = (
     "What somebody learns about one person who sees only how many shuffled reports name x0, in this one data set. Who "
@@ -23,56 +27,88 @@ _MEANING = (
 _SOURCE = "C, Theorem 1"
 
 
-@dataclass(frozen=True, init=False)
-class KRRCount:
+def _histogram(given: Sequence[int] | None) -> tuple[int, ...] | None:
+    if given is None:
+        return None
+    if not isinstance(given, list | tuple):
+        raise ProblemError(f"counts must be a list of whole numbers. Found {shown(given)}.")
+    for count in given:
+        check_whole(count, "Every entry of counts", 0)
+    if len(given) > 10_000:
+        raise ProblemError(f"counts must have at most 10,000 entries. Found {len(given)}.")
+    check_whole(sum(given), "The sum of counts", 2, LARGEST)
+    check_whole(len(given), "The number of counts", 2)
+    return tuple(given)
+
+
+@frozen(eq=False, repr=False)
+class KRRCount(Problem["AmplificationSolution"]):
     """`n` people answer by `k`-ary randomized response; `n_x0` of the other `n-1` hold `x0`, and so may the person.
 
-    Of `epsilon`, `delta` and `eps0` the one left out is found. Instead of `n` and `n_x0` a histogram `counts` may be
-    given, how many people hold each value: then the worst of its values is taken for `x0` (C, Corollary 1).
+    Parameters
+    ----------
+    n, n_x0, k : how many people, how many of the others hold x0, and how many values there are.
+    eps0, epsilon, delta : of these the one left out is found.
+    counts : how many people hold each value, instead of `n`, `n_x0` and `k`: then the worst of its values is taken for
+        x0 (C, Corollary 1).
+
+    Examples
+    --------
+    >>> from optdp import KRRCount
+    >>> KRRCount(1000, 300, 4, eps0=1, delta="1e-6").unknown
+    'epsilon'
     """
 
-    n: int
-    k: int
-    held: tuple[int, ...]
-    """How many others hold x0, for each x0 that is looked at."""
-    eps0: Fraction | None
-    epsilon: Fraction | None
-    delta: Fraction | None
     kind: ClassVar[str] = "krr-count"
     meaning: ClassVar[str] = _MEANING
 
-    def __init__(
-        self,
-        n: int | None = None,
-        n_x0: int | None = None,
-        k: int | None = None,
-        eps0: Number | None = None,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        counts: Sequence[int] | None = None,
-    ) -> None:
-        if counts is not None:
-            n, k, held = _histogram(n, n_x0, k, counts)
-        else:
-            check_whole(n, "n", 2, LARGEST)
-            check_whole(k, "k", 2)
-            assert isinstance(n, int)
-            check_whole(n_x0, "n_x0", 0, n - 1)
-            assert isinstance(n_x0, int)
-            held = (n_x0,)
-        values = {
-            "n": n,
-            "k": k,
-            "held": held,
-            "eps0": positive(eps0, "eps0", LARGEST_EPS0),
-            "epsilon": positive(epsilon, "epsilon", LARGEST_EPSILON),
-            "delta": small(delta),
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+    _n: int | None = field(default=None, metadata=entry(StrictInt | None))
+    n_x0: int | None = field(default=None, eq=False, metadata=entry(StrictInt | None))
+    _k: int | None = field(default=None, metadata=entry(StrictInt | None))
+    eps0: Fraction | None = field(default=None, converter=local, metadata=entry(Exact | None))
+    epsilon: Fraction | None = field(default=None, converter=central, metadata=entry(Exact | None))
+    delta: Fraction | None = field(default=None, converter=small, metadata=entry(Exact | None))
+    counts: tuple[int, ...] | None = field(
+        default=None,
+        eq=False,
+        converter=_histogram,
+        metadata=entry(list[StrictInt] | None, "People holding each value, instead of n and n_x0."),
+    )
+
+    def _asked(self) -> dict[str, Any]:
+        return super()._asked() | {"held": self.held}
+
+    def __attrs_post_init__(self) -> None:
+        if self.counts is None:
+            check_whole(self._n, "n", 2, LARGEST)
+            check_whole(self._k, "k", 2)
+            check_whole(self.n_x0, "n_x0", 0, self.n - 1)
+        elif self._n is not None or self.n_x0 is not None:
+            raise ProblemError("counts already says n and n_x0. Leave them out.")
+        elif self._k is not None and self._k != len(self.counts):
+            raise ProblemError(
+                f"counts must have an entry for each of the k values. Found {len(self.counts)} for k = {self._k}."
+            )
         if len(self._missing()) != 1:
             found = " and ".join(self._missing()) or "none"
             raise ProblemError(f"One of epsilon, delta, eps0 must be left out: it is what is found. Missing: {found}.")
+
+    @property
+    def n(self) -> int:
+        """How many people there are."""
+        return sum(self.counts) if self.counts is not None else self._n or 0
+
+    @property
+    def k(self) -> int:
+        """How many values there are."""
+        return len(self.counts) if self.counts is not None else self._k or 0
+
+    @property
+    def held(self) -> tuple[int, ...]:
+        """How many others hold x0, for each x0 that is looked at."""
+        if self.counts is not None:
+            return tuple(sorted({count - 1 for count in self.counts if count > 0}))
+        return (self.n_x0 or 0,)
 
     def _missing(self) -> list[str]:
         given = {"delta": self.delta, "epsilon": self.epsilon, "eps0": self.eps0}
@@ -93,23 +129,6 @@ class KRRCount:
         """The exact delta of the worst x0, between two floats; `reverse` from x1 to x0."""
         found = [count_delta(CountSetting(self.n, held, eps0, self.k), epsilon, reverse) for held in set(self.held)]
         return Enclosure(max(one.lower for one in found), max(one.upper for one in found))
-
-
-def _histogram(n: int | None, n_x0: int | None, k: int | None, given: object) -> tuple[int, int, tuple[int, ...]]:
-    if n is not None or n_x0 is not None:
-        raise ProblemError("counts already says n and n_x0. Leave them out.")
-    if not isinstance(given, list | tuple):
-        raise ProblemError(f"counts must be a list of whole numbers. Found {shown(given)}.")
-    counts: Sequence[int] = given
-    for count in counts:
-        check_whole(count, "Every entry of counts", 0)
-    if len(counts) > 10_000:
-        raise ProblemError(f"counts must have at most 10,000 entries. Found {len(counts)}.")
-    check_whole(sum(counts), "The sum of counts", 2, LARGEST)
-    if k is not None and k != len(counts):
-        raise ProblemError(f"counts must have an entry for each of the k values. Found {len(counts)} for k = {k}.")
-    check_whole(len(counts), "The number of counts", 2)
-    return sum(counts), len(counts), tuple(sorted({count - 1 for count in counts if count > 0}))
 
 
 def solve_count(problem: KRRCount) -> tuple[tuple[Row, ...], float, float, str]:

@@ -28,12 +28,10 @@ from scipy.special import ndtr
 
 from optdp.amplification.additive import Gaussian, Laplace
 from optdp.amplification.catalogue import LocalHash
-from optdp.amplification.cells import Floats
-from optdp.amplification.channel import Channel
-from optdp.amplification.family import Randomizer
-from optdp.amplification.randomizers import KRR
+from optdp.amplification.family import Floats, Randomizer
+from optdp.amplification.randomizers import KRR, Channel
 from optdp.errors import ProblemError
-from optdp.math.exact import check_between
+from optdp.numbers.exact import check_between
 
 EXACT = ("subset-selection", "piecewise")
 """Randomizers of the catalogue whose cells hold all of the blanket; those of the others hold a part of it."""
@@ -81,10 +79,27 @@ class Blanket:
 
 
 def decompose(randomizer: Randomizer, eps0: float) -> Blanket:
-    """The blanket of the family's member `eps0`.
+    """The privacy blanket of a randomizer: the part of its messages that does not depend on the input.
 
-    Inputs are `0..k-1` for `k-rr` (and the buckets of `local-hash`), rows of a `channel`, and numbers in [0, 1] for
-    `laplace` and `gaussian`. Of other randomizers only `gamma` is known.
+    Parameters
+    ----------
+    randomizer : KRR, Channel, Laplace, Gaussian, Generic, ...
+        Inputs are `0..k-1` for `k-rr` (and the buckets of `local-hash`), rows of a `channel`, and numbers in [0, 1] for
+        `laplace` and `gaussian`. Of other randomizers only `gamma` is known.
+    eps0 : float
+        The local epsilon.
+
+    Returns
+    -------
+    Blanket
+        `gamma`, the probability of the blanket, and where they are known its law and what is left for each input.
+
+    Examples
+    --------
+    >>> from optdp import KRR, decompose
+    >>> found = decompose(KRR(10), 2.0)
+    >>> round(found.gamma, 4), found.exact
+    (0.6102, True)
     """
     check_between(eps0, "eps0", 0.0, math.inf)
     match randomizer:

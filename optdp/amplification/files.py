@@ -1,4 +1,4 @@
-"""Problem files of shuffling: how they are checked, and the problems that they become."""
+"""Randomizers in problem files: how they are checked, and what they become."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from pydantic import Field, StrictInt, StrictStr
 
 from optdp.amplification import catalogue
 from optdp.amplification.additive import Gaussian, Laplace
-from optdp.amplification.channel import LARGEST_CHANNEL, Channel
-from optdp.amplification.count import KRRCount
 from optdp.amplification.family import Randomizer
-from optdp.amplification.problem import Amplification
-from optdp.amplification.randomizers import KRR, Generic
+from optdp.amplification.randomizers import KRR, LARGEST_CHANNEL, Channel, Generic
 from optdp.errors import ProblemError
-from optdp.file_models import Documented, Exact, Strict, Sweep, plain_number, read_text
-from optdp.math.exact import check_whole
+from optdp.files.models import Exact, Strict, plain_number, read_text
+from optdp.numbers.exact import check_whole
+
+_VALUES = Field(None, description="How many values there are. Left out, the lower bound holds for any number.")
 
 
 class GenericModel(Strict):
@@ -77,9 +76,9 @@ class ChannelModel(Strict):
         assert rows is not None
         if len(rows) * sum(map(len, rows)) > LARGEST_CHANNEL:
             raise ProblemError(f"A channel of {len(rows)} inputs and {len(rows[0])} messages is too large.")
-        return Channel.of(
-            [[plain_number(entry, "A channel's entry (there is no header line)") for entry in row] for row in rows]
-        )
+        if self.csv is None:
+            return Channel.of([[plain_number(entry, "A channel's entry") for entry in row] for row in rows])
+        return Channel.of([_entries(row, f"row {i} of {self.csv}") for i, row in enumerate(rows, start=1)])
 
 
 class SubsetSelectionModel(Strict):
@@ -94,23 +93,35 @@ class SubsetSelectionModel(Strict):
 class LocalHashModel(Strict):
     kind: Literal["local-hash"]
     g: StrictInt
+    d: StrictInt | None = _VALUES
 
     def build(self) -> catalogue.LocalHash:
-        return catalogue.LocalHash(self.g)
+        return catalogue.LocalHash(self.g, self.d)
 
 
 class HadamardModel(Strict):
     kind: Literal["hadamard"]
     messages: StrictInt
+    d: StrictInt | None = _VALUES
 
     def build(self) -> catalogue.Hadamard:
-        return catalogue.Hadamard(self.messages)
+        return catalogue.Hadamard(self.messages, self.d)
+
+
+class EncodingModel(Strict):
+    """A bit for each value."""
+
+    kind: Literal["rappor", "unary-encoding"]
+    d: StrictInt | None = _VALUES
+
+    def build(self) -> Randomizer:
+        return catalogue.ENCODINGS[self.kind](self.d)
 
 
 class PlainModel(Strict):
     """Randomizers of the catalogue that eps0 alone describes."""
 
-    kind: Literal["rappor", "unary-encoding", "piecewise", "planar-laplace"]
+    kind: Literal["piecewise", "planar-laplace"]
 
     def build(self) -> Randomizer:
         return catalogue.PLAIN[self.kind]()
@@ -136,52 +147,25 @@ AnyRandomizer = Annotated[
     | SubsetSelectionModel
     | LocalHashModel
     | HadamardModel
+    | EncodingModel
     | PlainModel
     | VariationRatioModel,
     Field(discriminator="kind"),
 ]
 
 
-class Swept(Documented):
-    sweep: Sweep | None = None
-
-
-class AmplificationFile(Swept):
-    """What shuffling buys: of eps0, n, delta, epsilon the one left out is found."""
-
-    kind: Literal["amplification"]
-    randomizer: AnyRandomizer
-    eps0: Exact | None = None
-    n: StrictInt | None = None
-    delta: Exact | None = None
-    epsilon: Exact | None = None
-    method: StrictStr = "best"
-    rounds: StrictInt = 1
-
-    def build(self) -> Amplification:
-        given = (self.eps0, self.n, self.delta, self.epsilon)
-        return Amplification(self.randomizer.build(), *given, method=self.method, rounds=self.rounds)
-
-
-class KRRCountFile(Swept):
-    """What an observer of one count of shuffled randomized response learns (C, Theorem 1)."""
-
-    kind: Literal["krr-count"]
-    n: StrictInt | None = None
-    n_x0: StrictInt | None = None
-    k: StrictInt | None = None
-    counts: list[StrictInt] | None = Field(None, description="People holding each value, instead of n and n_x0.")
-    eps0: Exact | None = None
-    epsilon: Exact | None = None
-    delta: Exact | None = None
-
-    def build(self) -> KRRCount:
-        given = (self.eps0, self.epsilon, self.delta)
-        return KRRCount(self.n, self.n_x0, self.k, *given, counts=self.counts)
-
-
 def _float(value: int | str | None, name: str) -> float | None:
     return None if value is None else plain_number(value, name)
+
+
+def _entries(row: Sequence[int | str], place: str) -> list[float]:
+    """The numbers in a row of a file; what is none is not shown, for the file may be anything."""
+    try:
+        return [plain_number(entry, "A channel's entry") for entry in row]
+    except ProblemError:
+        raise ProblemError(
+            f"A channel's entries must be numbers, and there is no header line. Found something else in {place}."
+        ) from None
 
 
 def _table(path: Path) -> Sequence[Sequence[str]]:

@@ -1,17 +1,38 @@
-"""What a user may ask about shuffling: which of epsilon, delta, eps0, n (or k) is wanted, and the others given."""
+"""What shuffling buys: the question, and a row of its answer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from attrs import field, frozen
+from pydantic import StrictInt, StrictStr
 
 from optdp.amplification.bounds import BOUNDS, Setting
 from optdp.amplification.calibrate import LARGEST_EPSILON, LARGEST_N, Question
 from optdp.amplification.family import LARGEST_EPS0, Randomizer, described
+from optdp.amplification.files import AnyRandomizer
 from optdp.amplification.randomizers import KRR
 from optdp.errors import ProblemError
-from optdp.math.exact import Number, check_whole, down, show, shown, to_fraction, up
+from optdp.files.models import Exact, Problem, entry
+from optdp.numbers.exact import Number, check_whole, down, show, shown, to_fraction, up
+
+if TYPE_CHECKING:
+    from optdp.amplification.solve import AmplificationSolution  # noqa: F401  # what its problems are solved by
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one bound says of the unknown. `why` tells why it says nothing."""
+
+    method: str
+    side: str
+    value: float | None
+    applicable: bool
+    why: str
+    source: str
+
 
 SMALLEST_DELTA = Fraction(1, 10**300)
 _MEANING = (
@@ -21,57 +42,75 @@ _MEANING = (
 )
 
 
-@dataclass(frozen=True, init=False)
-class Amplification:
+def positive(value: Number | None, name: str, most: float) -> Fraction | None:
+    """An exact number above 0, if it is given."""
+    if value is None:
+        return None
+    exact = to_fraction(value, name)
+    if not Fraction(1, 10**9) <= exact <= most:
+        raise ProblemError(f"{name} must be between 1e-9 and {most:g}. Found {value}.")
+    return exact
+
+
+def small(delta: Number | None) -> Fraction | None:
+    """A probability of failure, if it is given."""
+    if delta is None:
+        return None
+    exact = to_fraction(delta, "delta")
+    if not SMALLEST_DELTA <= exact < 1:
+        raise ProblemError(f"delta must be at least 1e-300 and below 1. Found {delta}.")
+    return exact
+
+
+def local(value: Number | None) -> Fraction | None:
+    """A given eps0."""
+    return positive(value, "eps0", LARGEST_EPS0)
+
+
+def central(value: Number | None) -> Fraction | None:
+    """A given epsilon."""
+    return positive(value, "epsilon", LARGEST_EPSILON)
+
+
+@frozen(eq=False, repr=False)
+class Amplification(Problem["AmplificationSolution"]):
     """`n` people send one report each through a shuffler. Of `eps0`, `n`, `delta`, `epsilon` the one left out is found.
 
-    For `k-rr` leave out `k` instead, and the largest k for a given gamma is found (for a given eps0 the smallest k from
-    3 on: there more values hide better). `method` is "best", the smallest proved upper bound, or the name of one bound.
-    With `rounds` the same people report in so many rounds.
+    Parameters
+    ----------
+    randomizer : how each person randomizes, such as `KRR(10)`. For k-RR `k` may be left out instead, and the largest k
+        for a given gamma is found (for a given eps0 the smallest k from 3 on: there more values hide better).
+    eps0, n, delta, epsilon : local epsilon, people, probability of failure, epsilon of the shuffled reports.
+    method : "best", the smallest proved upper bound, or the name of one bound.
+    rounds : in how many rounds the same people report.
+
+    Examples
+    --------
+    >>> from optdp import KRR, Amplification
+    >>> Amplification(KRR(10), eps0=2, n=10_000, delta="1e-6").unknown
+    'epsilon'
     """
 
-    randomizer: Randomizer
-    eps0: Fraction | None
-    n: int | None
-    delta: Fraction | None
-    epsilon: Fraction | None
-    method: str
-    rounds: int
     kind: ClassVar[str] = "amplification"
     meaning: ClassVar[str] = _MEANING
 
-    def __init__(
-        self,
-        randomizer: Randomizer,
-        eps0: Number | None = None,
-        n: int | None = None,
-        delta: Number | None = None,
-        epsilon: Number | None = None,
-        method: str = "best",
-        rounds: int = 1,
-    ) -> None:
-        if not isinstance(randomizer, Randomizer):
-            raise ProblemError(f"randomizer must be one of optdp's, such as KRR(10). Found {shown(randomizer)}.")
-        if n is not None:
-            check_whole(n, "n", 2, LARGEST_N)
-        check_whole(rounds, "rounds", 1, 100_000)
-        if method != "best" and (method not in BOUNDS or BOUNDS[method].side != "upper"):
-            names = ", ".join(name for name, bound in BOUNDS.items() if bound.side == "upper")
-            raise ProblemError(f"method must be best or one of {names}. Found {method!r}.")
-        values = {
-            "randomizer": randomizer,
-            "eps0": positive(eps0, "eps0", LARGEST_EPS0),
-            "n": n,
-            "delta": small(delta),
-            "epsilon": positive(epsilon, "epsilon", LARGEST_EPSILON),
-            "method": method,
-            "rounds": rounds,
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-        self._check()
+    randomizer: Randomizer = field(metadata=entry(AnyRandomizer))
+    eps0: Fraction | None = field(default=None, converter=local, metadata=entry(Exact | None))
+    n: int | None = field(default=None, metadata=entry(StrictInt | None))
+    delta: Fraction | None = field(default=None, converter=small, metadata=entry(Exact | None))
+    epsilon: Fraction | None = field(default=None, converter=central, metadata=entry(Exact | None))
+    method: str = field(default="best", metadata=entry(StrictStr))
+    rounds: int = field(default=1, metadata=entry(StrictInt))
 
-    def _check(self) -> None:
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.randomizer, Randomizer):
+            raise ProblemError(f"randomizer must be one of optdp's, such as KRR(10). Found {shown(self.randomizer)}.")
+        if self.n is not None:
+            check_whole(self.n, "n", 2, LARGEST_N)
+        check_whole(self.rounds, "rounds", 1, 100_000)
+        if self.method != "best" and (self.method not in BOUNDS or BOUNDS[self.method].side != "upper"):
+            names = ", ".join(name for name, bound in BOUNDS.items() if bound.side == "upper")
+            raise ProblemError(f"method must be best or one of {names}. Found {self.method!r}.")
         asked = self._missing()
         if self.randomizer.own_eps0 is not None and self.eps0 is not None:
             raise ProblemError(f"eps0 follows from this {self.randomizer.kind} randomizer. Leave it out.")
@@ -120,23 +159,3 @@ class Amplification:
         return (
             {"randomizer": described(self.randomizer)} | found | {name: v for name, v in more.items() if v is not None}
         )
-
-
-def positive(value: Number | None, name: str, most: float) -> Fraction | None:
-    """An exact number above 0, if it is given."""
-    if value is None:
-        return None
-    exact = to_fraction(value, name)
-    if not Fraction(1, 10**9) <= exact <= most:
-        raise ProblemError(f"{name} must be between 1e-9 and {most:g}. Found {value}.")
-    return exact
-
-
-def small(delta: Number | None) -> Fraction | None:
-    """A probability of failure, if it is given."""
-    if delta is None:
-        return None
-    exact = to_fraction(delta, "delta")
-    if not SMALLEST_DELTA <= exact < 1:
-        raise ProblemError(f"delta must be at least 1e-300 and below 1. Found {delta}.")
-    return exact

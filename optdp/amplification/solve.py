@@ -5,28 +5,52 @@ can go below.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from optdp.amplification.bounds import BOUNDS, COARSE, FINE, MIDDLE, Bound, approximate, capped, leader
+from optdp.amplification.bounds import BOUNDS, COARSE, FINE, MIDDLE, Bound, approximate, capped, leader, told
 from optdp.amplification.calibrate import LARGEST_EPSILON, Question, answer
+from optdp.amplification.compose import composed_delta, composed_epsilon
 from optdp.amplification.count import KRRCount, solve_count
-from optdp.amplification.problem import Amplification
-from optdp.amplification.rows import Row
+from optdp.amplification.problem import Amplification, Row
 from optdp.errors import ProblemError
-from optdp.math.exact import check_between
-from optdp.math.positive_part import EXTENDED
+from optdp.numbers.exact import check_between
+from optdp.numbers.positive_part import EXTENDED
+from optdp.outcome import Outcome
+from optdp.sheet import Cell, Listing, Sheet, between, figure
+from optdp.work import Progress, silent
 
 LOWER = 1 << 15
 """What is spent on a lower bound."""
 
-Progress = Callable[[str], None]
 
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AmplificationSolution(Outcome):
+    """What shuffling promises. The truth lies between `value`, which is proved, and `lower`, which some data breaks.
 
-@dataclass(frozen=True, kw_only=True)
-class AmplificationSolution:
-    """The answer. The truth lies between `value`, which is promised, and `lower`, which some data set breaks."""
+    Parameters
+    ----------
+    problem : Amplification or KRRCount
+        What was asked for; `problem.unknown` names what `value` is.
+    value : float
+        The best proved bound.
+    method : str
+        Where it comes from.
+    lower : float or None
+        What some data set breaks.
+    bounds : tuple of Row
+        All bounds, with why those that do not apply do not.
+    status, note, seconds
+        How it was found.
+
+    Examples
+    --------
+    >>> from optdp import Amplification, KRR, solve
+    >>> found = solve(Amplification(KRR(10), eps0=2, n=1000, delta="1e-6"))
+    >>> found.unknown, round(found.lower, 4), round(found.value, 4)
+    ('epsilon', 0.2726, 0.2728)
+    """
 
     problem: Amplification | KRRCount
     value: float
@@ -36,10 +60,44 @@ class AmplificationSolution:
     status: str
     note: str
     seconds: float
+    told = ("status", "unknown", "value", "lower", "method")
 
     @property
     def unknown(self) -> str:
         return self.problem.unknown
+
+    @property
+    def lower_bound(self) -> float | None:
+        """What no analysis can go below."""
+        return self.lower
+
+    def sheet(self) -> Sheet:
+        """The answer, and a bar for every bound, from what is excluded to what is promised."""
+        given = ", ".join(f"{name} = {value}" for name, value in self.problem.figures().items())
+        facts: list[tuple[str, Cell | str]] = [
+            ("problem", f"{given}; {self.unknown} is found"),
+            (self.unknown, Cell(figure(self.value), "strong", after=f"  ({self.method})")),
+        ]
+        if self.lower is not None and self.lower > 0:
+            facts.append(("no analysis can pass", f"{figure(self.lower)}  (a data set breaks it)"))
+        facts.append(("status", f"{self.status}, {self.seconds:.2f} s"))
+        if self.note:
+            facts.append(("note", self.note))
+        numbers = [row.value for row in self.bounds if row.value]
+        low, high = min(numbers, default=1.0), max(numbers, default=1.0)
+        rows = tuple(
+            (
+                Cell(row.method, "strong" if row.method == self.method else ""), row.side, figure(row.value),
+                Cell("", "good" if row.side == "upper" else "other", between(row.value, low, high))
+                if row.value > 0 else "",
+                Cell(row.source, "dim"),
+            )
+            for row in self.bounds if row.value is not None
+        )  # fmt: skip
+        listing = (Listing(("bound", "side", self.unknown, "", "source"), rows),) if self.bounds else ()
+        silent = ", ".join(row.method for row in self.bounds if row.value is None)
+        remarks = (f"not for this problem: {silent}  (--json tells why)",) if silent else ()
+        return Sheet(tuple(facts), listing, remarks, self.problem.meaning)
 
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""
@@ -58,15 +116,19 @@ class AmplificationSolution:
         }
 
 
-def solve_shuffled(problem: Amplification | KRRCount, progress: Progress = lambda _: None) -> AmplificationSolution:
+def solve_counted(problem: KRRCount, backend: str = "", progress: Progress = silent) -> AmplificationSolution:
+    """What an observer of one count learns, both ways."""
+    begin = time.perf_counter()
+    counted, value, below, said = solve_count(problem)
+    return AmplificationSolution(
+        problem=problem, value=value, method="count", lower=below, bounds=counted, status="solved", note=said,
+        seconds=time.perf_counter() - begin,
+    )  # fmt: skip
+
+
+def solve_shuffled(problem: Amplification, backend: str = "", progress: Progress = silent) -> AmplificationSolution:
     """The best of all bounds; interrupted (Ctrl-C), the best of those that are ready, if there is one."""
     begin = time.perf_counter()
-    if isinstance(problem, KRRCount):
-        counted, value, below, said = solve_count(problem)
-        return AmplificationSolution(
-            problem=problem, value=value, method="count", lower=below, bounds=counted, status="solved", note=said,
-            seconds=time.perf_counter() - begin,
-        )  # fmt: skip
     if problem.rounds > 1:
         return _composed(problem, progress, begin)
     rows: list[Row] = []
@@ -108,9 +170,27 @@ def point(problem: Amplification, side: Literal["upper", "lower"]) -> float | No
 
 
 def profile(problem: Amplification, epsilons: Sequence[float]) -> list[tuple[float, float, float]]:
-    """`(epsilon, lower, upper)`: between what every delta lies, for the whole trade of epsilon for delta.
+    """The whole trade of epsilon for delta: between which bounds delta lies for each epsilon.
 
-    What `problem` says of epsilon and delta is not looked at, so any question about the setting will do.
+    Parameters
+    ----------
+    problem : Amplification
+        The setting. What it says of epsilon and delta is ignored.
+    epsilons : sequence of float
+        Where to look.
+
+    Returns
+    -------
+    list of (epsilon, lower, upper)
+        Some data set breaks every delta below `lower`; `upper` is proved.
+
+    Examples
+    --------
+    >>> from optdp import Amplification, KRR, profile
+    >>> for epsilon, lower, upper in profile(Amplification(KRR(10), eps0=2, n=1000, delta="1e-6"), [0.2, 0.3]):
+    ...     print(epsilon, f"{lower:.1e} {upper:.1e}")
+    0.2 5.2e-05 5.2e-05
+    0.3 1.7e-07 1.8e-07
     """
     question, beneath = problem.question(), problem.question("lower")
     if problem.unknown in ("eps0", "n", "k"):
@@ -141,7 +221,9 @@ def _fill(rows: list[Row], problem: Amplification, progress: Progress) -> None:
     """Closed forms first, then the leader, then the lower bounds, then those that the leader is proved to beat."""
     question = problem.question()
     if problem.method != "best":
-        rows.append(_row(problem.method, BOUNDS[problem.method], problem, question, FINE))
+        rows.append(
+            _row(problem.method, told(BOUNDS[problem.method], problem.method, progress), problem, question, FINE)
+        )
         chosen = [name for name, bound in BOUNDS.items() if bound.side == "lower"]
         first: list[str] = []
         closed: list[str] = []
@@ -152,9 +234,9 @@ def _fill(rows: list[Row], problem: Amplification, progress: Progress) -> None:
         chosen += [name for name in BOUNDS if name not in (*first, *closed, *chosen)]
     fine = FINE if question.setting.n < EXTENDED else FINE // 2
     for name in (*closed, *first, *chosen):
-        progress(name)
-        spent = fine if name in first else LOWER if BOUNDS[name].side == "lower" else COARSE
-        rows.append(_row(name, BOUNDS[name], problem, problem.question(BOUNDS[name].side), spent))
+        bound = told(BOUNDS[name], name, progress)
+        spent = fine if name in first else LOWER if bound.side == "lower" else COARSE
+        rows.append(_row(name, bound, problem, problem.question(bound.side), spent))
 
 
 def _row(name: str, bound: Bound, problem: Amplification, question: Question, grid: int) -> Row:
@@ -206,8 +288,6 @@ def _note(problem: Amplification) -> str:
 
 
 def _composed(problem: Amplification, progress: Progress, begin: float) -> AmplificationSolution:
-    from optdp.amplification.compose import composed_delta, composed_epsilon
-
     question = problem.question()
     progress(f"{problem.rounds} rounds")
     if problem.unknown == "epsilon":

@@ -28,12 +28,11 @@ from typing import Any
 
 import numpy as np
 
-from optdp.artifact.verify import verify
-from optdp.bridges.ordinary import by_distance
-from optdp.bridges.profile import LARGEST_LOSS, Neighbours, profile
+from optdp.artifact import verify
+from optdp.bridges.profile import LARGEST_LOSS, Neighbours, by_distance, profile
 from optdp.errors import ProblemError
-from optdp.math.exact import ball, check_between, floor_scaled, precision
-from optdp.noise.matrix import NoiseMatrix
+from optdp.mechanism.matrix import NoiseMatrix
+from optdp.numbers.exact import ball, check_between, floor_scaled, precision
 
 BITS = 256
 """Of the hull's coordinates, after the point."""

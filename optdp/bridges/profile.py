@@ -1,32 +1,66 @@
-"""The privacy profile of a table: the hockey-stick divergence of its worst pair of neighbouring inputs.
-
-    H(a) = max over inputs x, x' at most D apart of  sum over s of max(0, Pr[s|x] - a Pr[s|x'])
-
-In floating point, and never below the truth. For one pair, sort the outputs by `Pr[s|x] / Pr[s|x']`. The sum is
-`A - a B`, where `A` and `B` are the probabilities of the outputs whose quotient is above `a`: two running sums. Of
-geometric tails, all outputs below both inputs have one quotient, and all above both have one: they are one term each.
-
-**Round-off**, with `u = 2^-53`, `n` terms and `a = e^l`: probabilities are right within `4u`, running sums of positive
-numbers within `n u` more, `a` within `(l + 4) u`. Outputs are taken in whose quotient seems to be at least
-`a (1 - MARGIN)`, so that none above `a` is missed. One that is taken in although its quotient is below `a` lowers the
-sum by at most `2 MARGIN` of its own probability. So `A - a B` errs by at most `(2 MARGIN + (2n + l + 20) u) A`, which
-is added. That is a tiny share of `A`, a probability of losses above `l`, and so it does not blur small deltas.
-Probabilities that no float can hold are covered by `TINY`.
-"""
+"""What a table gives away without any prior, by the distance of the two inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from optdp.math.exact import ball, precision
-from optdp.noise.certify import near_rows
-from optdp.noise.matrix import NoiseMatrix
+from optdp.errors import CertificateError
+from optdp.mechanism.matrix import NoiseMatrix
+from optdp.numbers.exact import ball, check_whole, log_upper, precision
+from optdp.single.certify import near_rows, row_ratios
+
+WORK = 20_000_000
+"""Quotients that are looked at, at most; beyond, only neighbouring inputs are compared."""
+
+
+@dataclass(frozen=True)
+class ByDistance:
+    """`steps[d]` is at least `log Pr[s|x] / Pr[s|x']` for every output and any inputs at most `d` apart."""
+
+    steps: tuple[Fraction, ...]
+
+    @property
+    def reach(self) -> int:
+        return len(self.steps) - 1
+
+    def epsilon(self, distance: int) -> Fraction:
+        """The bound for any distance: go in steps of `reach`, and then the rest; the logarithms add up."""
+        whole, rest = divmod(distance, self.reach)
+        return whole * self.steps[-1] + self.steps[rest]
+
+
+def by_distance(matrix: NoiseMatrix, largest: int = 1) -> ByDistance:
+    """Proved bounds for inputs up to `largest` apart. Raises where some output tells two inputs apart for certain.
+
+    Inputs that are both served by noise alone, or both by the row at one edge of the table, are compared through their
+    noise: what is done with the noisy input afterwards is the same for both. Its logarithm is `d log(1/q)`.
+    """
+    check_whole(largest, "largest", 1)
+    width = matrix.outputs[1] - matrix.outputs[0] + 1
+    reach = max(min(largest, matrix.last), 1)
+    if reach * (len(matrix.rows) + reach) * width > WORK:
+        reach = 1
+    with precision():
+        matrix = replace(matrix)  # so that its balls are of this precision
+        step = log_upper(1 / matrix.q) if matrix.q is not None else Fraction(0)
+        worst = [d * step for d in range(reach + 1)]
+        for d, ratio in row_ratios(matrix, reach):
+            if ratio is None:
+                raise CertificateError(
+                    "This table's ordinary epsilon is infinite: it promises nothing without the prior, and other "
+                    "libraries know no priors. Solve the problem with fallback_epsilon, and use that table."
+                )
+            worst[d] = max(worst[d], log_upper(ratio))
+    return ByDistance(tuple(accumulate(worst, max)))
+
 
 Floats = npt.NDArray[np.float64]
 

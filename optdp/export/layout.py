@@ -21,8 +21,8 @@ from functools import cached_property
 from itertools import accumulate, chain
 
 from optdp.errors import ProblemError
-from optdp.noise.cuts import END, LIMBS, WORD, Place
-from optdp.noise.drawing import Drawing
+from optdp.mechanism.cuts import END, LIMBS, WORD, Place
+from optdp.mechanism.drawing import Drawing
 
 FAR = 1 << 52
 """Releases beyond this are given as this."""
@@ -132,7 +132,7 @@ def layout(drawing: Drawing) -> Layout:
     entries = sum(len(cuts.places) for cuts in (*drawing.rows, *drawing.moves))
     if entries > MOST_CUTS:
         raise ProblemError(
-            f"Exported samplers may have {MOST_CUTS:,} entries. Found {entries:,}. Export npz and sample with optdp."
+            f"Exported samplers may have {MOST_CUTS:,} entries. Found {entries:,}. Sample with optdp instead."
         )
     parts = () if noise is None else (noise.sign, *noise.digits)
     ended = [(*cuts.places, (END,) + (0,) * (LIMBS - 1)) for cuts in parts]

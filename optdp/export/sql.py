@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from optdp.export.layout import CutList, Layout
-from optdp.export.sampler import Sampler
+from optdp.export.sampler import Sampler, filled, head, single_numbers
 from optdp.export.subject import Subject
-from optdp.export.text import filled, head, single_numbers
 from optdp.export.vectors import RELEASED
-from optdp.noise.cuts import LIMBS, NoiseCuts
-from optdp.noise.drawing import Drawing
+from optdp.mechanism.cuts import LIMBS, NoiseCuts
+from optdp.mechanism.drawing import Drawing
 
 PRIME = 2147483629
 """Checksums are remainders by this prime: a change of one digit changes them."""

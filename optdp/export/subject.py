@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -11,13 +10,19 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from optdp.artifact.format import Artifact
+from optdp.artifact import Opened, OpenedMatrix, OpenedParty, OpenedPlan, open_artifact
 from optdp.errors import ProblemError
 from optdp.export.layout import Layout, layout
-from optdp.math.exact import decimal_up, show
-from optdp.noise.matrix import NoiseMatrix
-from optdp.noise.multi import MultiLTE
-from optdp.noise.shared_noise import SharedNoise
+from optdp.mechanism.matrix import NoiseMatrix
+from optdp.mechanism.shared_noise import SharedNoise
+from optdp.numbers.exact import decimal_up, show
+from optdp.plan import certificate
+from optdp.plan.format import Member, Plan, party_file
+from optdp.plan.problem import MultiLTE
+from optdp.plan.verify import bare_table
+from optdp.single import certify
+from optdp.single.format import Artifact
+from optdp.single.verify import Verified
 
 STOPS = 230
 """A sampler is undecided with a chance below 2^-STOPS: each of its at most 2^17 + 1 cuts has a cell of 2^-248."""
@@ -45,51 +50,43 @@ class Subject:
         return layout(self.table.drawing)
 
 
-def subjects(path: str | Path) -> list[Subject]:
+def subjects(source: str | Path | Opened) -> list[Subject]:
     """What is in a file or in a plan's folder, every claim verified as far as the files allow."""
-    from optdp.artifact.plan import is_party
-
-    if os.path.isdir(path):
-        return _parties(Path(path))
-    if is_party(path):
-        return [_party(Path(path))]
-    return [_single(path)]
+    match open_artifact(source, OpenedMatrix, OpenedPlan, OpenedParty):
+        case OpenedMatrix() as found:
+            return [_single(found.verified)]
+        case OpenedParty() as found:
+            return [_party(found.member)]
+        case OpenedPlan() as found:
+            return _parties(found.plan, found.verified.identity)
+    raise AssertionError
 
 
 def of_table(table: Artifact | NoiseMatrix | SharedNoise) -> Subject:
     """A table about which nothing is claimed."""
-    from optdp.artifact.plan import bare_table
-
     if isinstance(table, Artifact):
         return Subject(table, None)
     artifact = replace(bare_table(table), provenance={"last": table.last}, sha256="")
     return Subject(artifact, table, lambda: ("Nothing is claimed about this table.",))
 
 
-def _single(path: str | Path) -> Subject:
-    from optdp.artifact.verify import verify
-    from optdp.noise.certify import EXPLANATION
-
-    found = verify(path)
-    problem, claim, certificate = found.problem, found.artifact.claim, found.certificate
+def _single(found: Verified) -> Subject:
+    problem, claim, measured = found.problem, found.artifact.claim, found.certificate
 
     def claims() -> tuple[str, ...]:
         more = stop_cost(found.matrix, problem.largest)
         return (
-            f"epsilon under the prior: {_epsilon(certificate.epsilon, claim['epsilon'], more)}",
-            f"ordinary epsilon: {_epsilon(certificate.ordinary_epsilon, claim['ordinary_epsilon'], more)}",
+            f"epsilon under the prior: {_epsilon(measured.epsilon, claim['epsilon'], more)}",
+            f"ordinary epsilon: {_epsilon(measured.ordinary_epsilon, claim['ordinary_epsilon'], more)}",
             f"the prior: {'; '.join(prior.describe for prior in problem.populations)}",
-            EXPLANATION,
+            certify.EXPLANATION,
             "Publish one release for each data set: a second one is not covered.",
         )
 
     return Subject(found.artifact, found.matrix, claims)
 
 
-def _party(path: Path) -> Subject:
-    from optdp.artifact.plan import open_party
-
-    member = open_party(path)
+def _party(member: Member) -> Subject:
     lines = (
         SECRET_REPORT.capitalize() + ".",
         "The plan's claim cannot be checked from one party's file.",
@@ -100,32 +97,24 @@ def _party(path: Path) -> Subject:
     return Subject(member.artifact, member.table, lambda: lines, warning=warning)
 
 
-def _parties(folder: Path) -> list[Subject]:
-    from optdp.artifact.plan import party_file, read_plan, verify_plan
-
-    found = verify_plan(folder)
-    _, _, document, artifacts = read_plan(folder)
-    if document["plan"] != found.identity:
-        raise ProblemError("A plan must hold still while it is read. Found it changing. Export it again.")
+def _parties(plan: Plan, identity: str) -> list[Subject]:
     listed = []
-    for i, (artifact, table) in enumerate(zip(artifacts, found.tables, strict=True)):
-        claim = found.claim["parties"][i]
-        lines = _party_claims(claim, f"party {i} of plan {found.identity}")
+    for i, (artifact, table) in enumerate(zip(plan.artifacts, plan.tables, strict=True)):
+        claim = plan.claim["parties"][i]
+        lines = _party_claims(claim, f"party {i} of plan {identity}")
         if isinstance(table, SharedNoise):
-            lines += _share_claims(found.problem, claim["epsilon"])
+            lines += _share_claims(plan.problem, claim["epsilon"])
         name = party_file(i).removesuffix(".json")
         listed.append(Subject(artifact, table, partial(tuple, lines), name, f"each is {SECRET_REPORT}"))
     return listed
 
 
 def _party_claims(claim: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    from optdp.noise.plan_certificate import EXPLANATION
-
     return (
         SECRET_REPORT.capitalize() + ".",
         f"epsilon of this party's people under the priors, of the sum: {_stated(claim['epsilon'])}",
         f"ordinary epsilon of this report: {_stated(claim['ordinary_epsilon'])}",
-        EXPLANATION,
+        certificate.EXPLANATION,
         name,
     )
 

@@ -1,4 +1,4 @@
-"""The table itself for other tools: CSV, the artifact as `.npz`, and Parquet.
+"""The table itself for other tools: CSV, arrays of numpy (`.npz`) and Parquet. optdp reads none of them back.
 
 `probability` is weight/denominator, for reading; the weights are exact. With a tail it is the probability given that
 the noise stayed within `outputs`. A contraction is a second table of the same form: `output` is where it takes `input`.
@@ -10,14 +10,19 @@ import io
 import json
 from collections.abc import Iterator, Sequence
 from decimal import Context, Decimal
+from itertools import accumulate
 from typing import Any
 
-from optdp.artifact import format, strict_json
-from optdp.artifact.format import Artifact
+import numpy as np
+
 from optdp.errors import ProblemError
 from optdp.export.subject import Subject
-from optdp.noise.matrix import Row
+from optdp.files import canonical
+from optdp.mechanism.matrix import Row
+from optdp.single import format
+from optdp.single.format import Artifact
 
+HEADER = "input,output,weight,denominator,probability"
 Rows = tuple[Sequence[Row], int, int]
 """Rows, the input of the first, and their denominator."""
 
@@ -25,7 +30,7 @@ Rows = tuple[Sequence[Row], int, int]
 def csv(subject: Subject) -> dict[str, bytes]:
     """A line for each entry, and `.meta.json` with everything but the weights."""
     artifact = subject.artifact
-    described = ",\n".join(f'"{key}": {strict_json.friendly(value)}' for key, value in format.fields(artifact).items())
+    described = ",\n".join(f'"{key}": {canonical.friendly(value)}' for key, value in format.fields(artifact).items())
     return {
         **{f"matrix.csv{part}": _lines(*rows) for part, rows in _tables(artifact, "csv")},
         "matrix.csv.meta.json": f"{{\n{described}\n}}\n".encode("ascii"),
@@ -42,7 +47,7 @@ def _tables(artifact: Artifact, suffix: str) -> Iterator[tuple[str, Rows]]:
 
 def _lines(rows: Sequence[Row], first: int, denominator: int) -> bytes:
     bottom, digits = Decimal(denominator), Context(prec=17)
-    lines = ["input,output,weight,denominator,probability"]
+    lines = [HEADER]
     for x, row in enumerate(rows, first):
         for s, weight in row:
             lines.append(f"{x},{s},{weight},{denominator},{digits.divide(Decimal(weight), bottom)}")
@@ -50,8 +55,25 @@ def _lines(rows: Sequence[Row], first: int, denominator: int) -> bytes:
 
 
 def npz(subject: Subject) -> dict[str, bytes]:
-    """The artifact itself as `.npz`, with the probabilities as floats beside the weights; `verify` takes it back."""
-    return {"matrix.npz": format.to_npz(subject.artifact, probabilities=True)}
+    """Arrays that `numpy.load(path, allow_pickle=False)` opens; `fields` is the JSON of everything but the weights.
+
+    Row i is the entries `row_pointers[i]` to `row_pointers[i+1]` of `row_outputs`, `row_weights` (big-endian bytes, a
+    line for each entry) and `row_probabilities`.
+    """
+    artifact = subject.artifact
+    entries = [entry for row in artifact.rows for entry in row]
+    width = (artifact.denominator.bit_length() + 7) // 8
+    weights = b"".join(weight.to_bytes(width, "big") for _, weight in entries)
+    arrays: dict[str, Any] = {
+        "fields": np.frombuffer(canonical.canonical(format.fields(artifact)).encode("ascii"), np.uint8),
+        "row_pointers": np.fromiter(accumulate(map(len, artifact.rows), initial=0), "<i8"),
+        "row_outputs": np.array([s for s, _ in entries], "<i8"),
+        "row_weights": np.frombuffer(weights, np.uint8).reshape(len(entries), width),
+        "row_probabilities": np.array([weight / artifact.denominator for _, weight in entries], "<f8"),
+    }
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return {"matrix.npz": buffer.getvalue()}
 
 
 def parquet(subject: Subject) -> dict[str, bytes]:

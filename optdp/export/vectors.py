@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from optdp.errors import ProblemError
-from optdp.noise.cuts import END, LIMBS, WORD, Cuts, Place
-from optdp.noise.drawing import Drawing
+from optdp.mechanism.cuts import END, LIMBS, WORD, Cuts, Place
+from optdp.mechanism.drawing import Drawing
 
 RELEASED, STOPPED, REFUSED = 0, 1, 2
 """How a vector ends: with a release, undecided by the words that are kept, or with an input that is not allowed."""

@@ -8,17 +8,22 @@ It reads the file as text, builds every prior from the `problem`, and recomputes
 that is listed holds; 1: one does not; 2: the file is at fault, or more work than `MOST_WORK` is asked for. It shares no
 code with `optdp verify`, which uses balls of python-flint. The claim `lower_bound` is left to `optdp verify`.
 
-Each module proves what it computes at its top. In the order in which they can be read:
+Each module proves at its top what it computes. Read them in this order, each rests on those before it:
 
-    verdict, fields                     what is refused, and numbers in text
-    archive, reading, table             what a file that is not refused says
-    laws, priors                        exact laws of sums of contributions
-    enclosures, geometric               what is not exact: quotients, exponentials, powers of q
-    entity, claims, single              one table: privacy, ordinary privacy, errors, and its claim
-    plans, joint                        several tables without tails, and their sum
-    sgdl, sharer, shared                several tables with shares of noise, and their sum
-    folder                              the files of a plan, and their claims
-    columns, near, groups, order        an order: its groups made again, and its claim
+    verdict       how a check can end, and how much work it may take
+    fields        numbers, lists and tables as a file states them
+    reading       bytes, strict JSON, the digest
+    laws          exact laws on the integers, and enclosures of very long ones
+    priors        from a population to the laws of its sum
+    enclosures    what is not exact: quotients, exponentials, logarithms, noise
+    entity        one table: privacy under the prior, ordinary privacy, errors
+    claims        what is demanded and claimed, and proofs of lower bounds
+    single        the artifact of one entity: begin here to see how a check goes
+    plans         several entities, finite tables
+    shares        several entities, shares of noise
+    folder        the files of a plan, and their claims
+    groups        an order's groups, made again from data
+    order         an order and its claim
 """
 
 from __future__ import annotations
@@ -34,15 +39,19 @@ from .verdict import Failed, Findings, Refused, printable, work
 __all__ = ["Failed", "Findings", "Refused", "recheck"]
 
 
-def recheck(path: str | os.PathLike[str]) -> Findings:
-    """Recompute the claim of an artifact, a plan's folder or an order; raise Refused or Failed unless it all holds."""
+def recheck(path: str | os.PathLike[str], *, allow_outside: bool = False) -> Findings:
+    """Recompute the claim of an artifact, a plan's folder or an order; raise Refused or Failed unless it all holds.
+
+    The files that an order names lie in its folder or below it, unless `allow_outside`.
+    """
     token = work.set([0])
     try:
         if os.path.isdir(path):
             return recheck_plan(path)
         document = read_document(path)
-        check = recheck_order if document.get("format") == "optdp/order" else recheck_single
-        return check(path, document)
+        if document.get("format") == "optdp/order":
+            return recheck_order(path, document, allow_outside)
+        return recheck_single(path, document)
     except (RecursionError, MemoryError, OverflowError) as error:
         raise Refused(f"{printable(path)}: more than can be read. Found {type(error).__name__}.") from None
     except ValueError as error:  # a zero byte in a name, an integer that Python will not print

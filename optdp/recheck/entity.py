@@ -1,20 +1,32 @@
-"""One entity: what its table and its tail give away, and how far its outputs are from its inputs.
+"""One entity: its table, what table and tail give away, and how far its outputs are from its inputs.
 
 **Privacy under the prior.** For each prior, each kind of person and each two adjacent contributions `w, w'` of such a
-person, `Pr[s|w] = sum over x of Pr[sum = x|w] Pr[s|x]`, and `Pr[s|w] <= e^eps Pr[s|w']` is asked of every output.
-Unit steps may give away `eps/D`, with `D` the largest contribution of anybody.
+person, `Pr[s|w] = sum over x of Pr[sum = x|w] Pr[s|x]`, and `Pr[s|w] <= e^eps Pr[s|w']` is asked of every output. Unit
+steps may give away `eps/D`, with `D` the largest contribution of anybody.
 
 **Outputs outside the table**, of which there are infinitely many with a geometric tail. There `Pr[s|x] = G(s-x)` for
-every input, `G(k) = (1-q)/(1+q) q^|k|`, whatever `outside` says. If people are independent, the sum given `w` is `Y +
-w` and `Pr[s|w] = E G(s-w-Y)`. As `|k+d|` and `|k|` differ by at most `|d|`, `G(k) <= q^-|d| G(k+d)` for each value of
-`Y`, hence `Pr[s|w] <= q^-|w-w'| Pr[s|w']`; left of all inputs and right of them it is an equality. So `q^-|w-w'|` is
-the largest quotient out there, exactly. If people are not independent, then left of all inputs `Pr[s|w]` is
-proportional to `E[q^X|w]` and right of them to `E[q^-X|w]`, and outputs between inputs are looked at one by one.
+every input, `G(k) = (1-q)/(1+q) q^|k|`, whatever `outside` says. People are independent if there is a tail: the sum
+given `w` is `Y + w` and `Pr[s|w] = E G(s-w-Y)`. As `|k+d|` and `|k|` differ by at most `|d|`, `G(k) <= q^-|d| G(k+d)`
+for each value of `Y`, hence `Pr[s|w] <= q^-|w-w'| Pr[s|w']`; left of all inputs and right of them it is an equality. So
+`q^-|w-w'|` is the largest quotient out there, exactly.
 
 **Inside**, `Pr[s|x] = c(x) weight/denominator` with `c(x)` the mass of `G(.-x)` on the outputs. An input without a row
-has the nearest row's weights ("clamp") or `Pr[s|x] = G(s-x)` ("geometric").
+has the nearest row's weights ("clamp", without a tail) or `Pr[s|x] = G(s-x)` ("geometric").
 
 **Ordinary epsilon**: the same for two inputs at most 1 apart (times `D`), or at most `D` apart (adjacency "all").
+
+**Very many people**: the same quotients, of laws that are enclosed and not written out (`Released`). The probability of
+an output of the table is a sum over inputs. Inputs that have a row (or get the nearest one) are taken one by one. Those
+that get noise alone lie left of the table, `x < first`, or right of it, and `first <= s <= final`:
+
+    sum over x < first of Pr[x] G(s-x) = G(0) q^(s-first) sum over x < first of Pr[x] q^(first-x),
+
+and the same on the right. The two sums on the right-hand side are formed input by input, from the far end: `a <- (a +
+Pr[x]) q`. What was cut off from a law stands at the end that is nearer to the table than it was, with 0 as its lower
+end, which keeps this an enclosure.
+
+An input `x` beyond the outputs has `c(x) = q^d (1 - q^(high-low+1)) / (1+q)`, `d` its distance to the nearest output;
+one among them has a `c(x)` of at least `G(0)`, for which the bits that `Entity` gives to noise near the table suffice.
 """
 
 from __future__ import annotations
@@ -23,15 +35,103 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from operator import mul
+from typing import Any
 
-from .enclosures import Pair, both_ways
-from .geometric import Geometric, tail_quotient
-from .laws import Law
+from .enclosures import Geometric, Pair, both_ways, tail_quotient
+from .fields import positive, quotient_of
+from .laws import ZERO, Law, Number, Wide, added, largest_quotient, powers, times, trimmed
 from .priors import Prior
-from .table import Table
-from .verdict import GUARD, spend
+from .reading import check_head, digest
+from .verdict import GUARD, must, spend
+
+Row = Sequence[tuple[int, int]]
+"""Pairs (output, weight); in a file they are lists."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of integers over a power of two for the inputs `first..final`, and what goes with them."""
+
+    first: int
+    final: int
+    low: int
+    high: int
+    denominator: int
+    rows: Sequence[Row]
+    outside: str
+    tail: Mapping[str, Any] | None
+    q: Fraction | None
+    bare: str
+    """The digest of the table alone."""
+
+    @cached_property
+    def columns(self) -> dict[int, tuple[list[int], list[int]]]:
+        """For each output that a row reaches the numbers of these rows and their weights."""
+        found: dict[int, tuple[list[int], list[int]]] = {}
+        for i, row in enumerate(self.rows):
+            for s, weight in row:
+                if s not in found:
+                    found[s] = ([], [])
+                found[s][0].append(i)
+                found[s][1].append(weight)
+        return found
+
+    @cached_property
+    def entries(self) -> int:
+        return sum(map(len, self.rows))
+
+    def served(self, x: int) -> int | None:
+        """The number of the row that serves input `x`; None if it gets noise alone."""
+        if self.first <= x <= self.final:
+            return x - self.first
+        return None if self.outside == "geometric" else 0 if x < self.first else len(self.rows) - 1
+
+
+def read_table(document: Mapping[str, Any]) -> Table:
+    """The table of a document that keeps every rule of the format."""
+    keys = "format version inputs outputs denominator outside tail claim problem provenance sha256 weights"
+    check_head(document, "optdp/noise-matrix", keys)
+    ends = []
+    for name in ("inputs", "outputs"):
+        pair = document[name]
+        right = isinstance(pair, list) and [type(end) for end in pair] == [int, int]
+        must(right and -(2**53) <= pair[0] <= pair[1] <= 2**53, f"{name} must be [first, last] within 2^53", pair)
+        ends.append(pair)
+    (first, final), (low, high) = ends
+    denominator = positive(document["denominator"], "denominator")
+    must(denominator.bit_count() == 1, "denominator must be a power of two", document["denominator"])
+    outside, tail, rows = document["outside"], document["tail"], document["weights"]
+    must(outside in ("error", "clamp", "geometric"), "outside must be error, clamp or geometric", outside)
+    must(outside != "geometric" or tail is not None, 'outside = "geometric" needs a tail', tail)
+    must(isinstance(rows, list) and len(rows) == final - first + 1, "weights must have a row for each input", rows)
+    for row in rows:
+        check_row(row, low, high, denominator)
+    q = None
+    if tail is not None:
+        laws = {"geometric": {"law", "q"}}
+        laws["sgdl"] = {*laws["geometric"], "beta", "factor", "contraction", "contraction_denominator"}
+        law = tail.get("law") if isinstance(tail, dict) else None
+        right = isinstance(law, str) and law in laws and tail.keys() == laws[law]
+        must(right, "tail must be null, geometric noise or a share of it", tail)
+        q = quotient_of(tail["q"], "q")
+        must(q < 1, "q must lie between 0 and 1", tail["q"])
+    bare = {**document, "problem": {}, "claim": {}, "provenance": {}}
+    return Table(first, final, low, high, denominator, rows, outside, tail, q, digest(bare))
+
+
+def check_row(row: Any, low: int, high: int, denominator: int) -> None:
+    shape = isinstance(row, list) and row and all(type(pair) is list and len(pair) == 2 for pair in row)
+    must(bool(shape), "A row must be a list of pairs [output, weight]", row)
+    must(all(type(s) is int and type(weight) is int for s, weight in row), "A row must hold integers only", row)
+    must(all(one[0] < two[0] for one, two in pairwise(row)), "The outputs of a row must increase", row)
+    must(low <= row[0][0] and row[-1][0] <= high, f"A row must stay within {low}..{high}", row)
+    must(min(weight for _, weight in row) > 0, "Weights must be positive", row)
+    must(sum(weight for _, weight in row) == denominator, "A row must sum to the denominator", row)
+
+
+# ---------------------------------------------------------------------- privacy and errors
 
 
 @dataclass(frozen=True)
@@ -109,34 +209,15 @@ class Entity:
             found.append((below, above))
         return found
 
-    def outer(self, laws: Sequence[Law]) -> list[list[Pair]]:
-        """For each law `Pr[s]`, up to a factor, of the outputs outside the table that differ: -1 and `last + 1` stand
-        for all beyond them."""
-        table, noise = self.table, Geometric(self.table.q or Fraction(1, 2), self.last + 1)
-        outputs = [s for s in range(-1, self.last + 2) if s in (-1, self.last + 1) or not table.low <= s <= table.high]
-        spend(2 * len(laws) * (self.last + 1) * len(outputs), noise.bits + laws[0].unit.bit_length())
-        return [
-            [
-                (
-                    sum(w * noise.power(abs(s - x))[0] for x, w in law.items()),
-                    sum(w * noise.power(abs(s - x))[1] for x, w in law.items()),
-                )
-                for s in outputs
-            ]
-            for law in laws
-        ]
-
     def quotients(self, prior: Prior, every: bool) -> Fraction | None:
         """The largest quotient of two adjacent secrets: a step apart, or `every` two."""
         q, ratios = self.table.q, [Fraction(1)]
         for laws in prior.people:
             spend(len(laws) * (len(laws) if every else 2) * len(self.outputs), 100 * GUARD)
             pairs = [(i, j) for i, j in combinations(range(len(laws)), 2) if every or j == i + 1]
-            if q is not None and prior.independent:
+            if q is not None:
                 ratios.append(tail_quotient(q, len(laws) - 1 if every else 1))
             columns = [self.released(law) for law in laws]
-            if q is not None and not prior.independent:
-                columns = [inside + outside for inside, outside in zip(columns, self.outer(laws), strict=True)]
             for i, j in pairs:
                 found = both_ways(columns[i], columns[j], Fraction(laws[j].unit, laws[i].unit))
                 if found is None:
@@ -164,32 +245,28 @@ class Entity:
     def _two_inputs(self, rows: Sequence[Mapping[int, int]], x: int, y: int) -> Fraction | None:
         """The largest quotient of two inputs within the table."""
         i, j = self.table.served(x), self.table.served(y)
-        if i is None and j is None:
-            return Fraction(1)
-        if i is None or j is None:
-            assert self.noise is not None
-            alone, given = (x, y) if i is None else (y, x)
-            outputs = range(self.table.low, self.table.high + 1)
-            spend(8 * len(outputs), self.noise.bits)
-            one = [self.noise.at(s - alone) for s in outputs]
-            mass, weights = self.mass(given), rows[i or j or 0]
-            two = [(mass[0] * weights.get(s, 0), mass[1] * weights.get(s, 0)) for s in outputs]
-            return both_ways(one, two, Fraction(self.table.denominator))
+        if i is None:
+            return Fraction(1) if j is None else self._beside_noise(rows[j], y, x)
+        if j is None:
+            return self._beside_noise(rows[i], x, y)
         if rows[i].keys() != rows[j].keys():
             return None
-        top, bottom, under, over = 1, 1, 1, 1  # the largest and the smallest quotient of weights
+        most, least = (1, 1), (1, 1)
         if i != j:
-            top, bottom, under, over = 0, 1, 1, 0
-            for s, a in rows[i].items():
-                b = rows[j][s]
-                if a * bottom > top * b:
-                    top, bottom = a, b
-                if a * over < under * b:
-                    under, over = a, b
+            most, least = _extremes([(a, rows[j][s]) for s, a in rows[i].items()])
         (a_low, a_high), (b_low, b_high) = self.mass(x), self.mass(y)
         if a_low <= 0 or b_low <= 0:
             return None
-        return max(Fraction(top * a_high, bottom * b_low), Fraction(over * b_high, under * a_low))
+        return max(Fraction(most[0] * a_high, most[1] * b_low), Fraction(least[1] * b_high, least[0] * a_low))
+
+    def _beside_noise(self, row: Mapping[int, int], given: int, alone: int) -> Fraction | None:
+        """The same of an input that has a row, and one that gets noise alone."""
+        assert self.noise is not None
+        outputs, mass = range(self.table.low, self.table.high + 1), self.mass(given)
+        spend(8 * len(outputs), self.noise.bits)
+        one = [self.noise.at(s - alone) for s in outputs]
+        two = [(mass[0] * row.get(s, 0), mass[1] * row.get(s, 0)) for s in outputs]
+        return both_ways(one, two, Fraction(self.table.denominator))
 
     def errors(self, power: int) -> Errors:
         """At least the mean of `|s-x|^power` of every input."""
@@ -221,3 +298,117 @@ class Errors:
 
     def at(self, x: int) -> int:
         return self.served[x - self.first] if 0 <= x - self.first < len(self.served) else self.alone
+
+
+def _extremes(quotients: Sequence[Pair]) -> tuple[Pair, Pair]:
+    """The largest and the smallest of positive quotients."""
+    most = least = quotients[0]
+    for a, b in quotients:
+        if a * most[1] > most[0] * b:
+            most = a, b
+        if a * least[1] < least[0] * b:
+            least = a, b
+    return most, least
+
+
+# ---------------------------------------------------------------------- very many people
+
+
+def kept(entity: Entity) -> range | None:
+    """The inputs of which a law must not be cut; None if it must not be cut at all."""
+    table = entity.table
+    if table.outside == "clamp":  # the errors of far inputs grow
+        return None
+    return range(max(0, table.first - 1), min(entity.last, table.final + 1) + 1)
+
+
+def crowd_quotient(entity: Entity, prior: Prior, every: bool) -> Fraction | None:
+    """The largest quotient of two adjacent secrets: a step apart, or `every` two."""
+    table, q, worst = entity.table, entity.table.q, Fraction(1)
+    if q is None and all(row == table.rows[0] for row in table.rows):
+        return worst  # what is released does not depend on the input
+    sums = Released(entity)
+    for laws in prior.wide_people(kept(entity)):
+        if q is not None:
+            worst = max(worst, tail_quotient(q, len(laws) - 1 if every else 1))
+        columns = [sums.of(law) for law in laws]
+        for i, j in combinations(range(len(laws)), 2):
+            if every or j == i + 1:
+                for one, other in ((columns[i], columns[j]), (columns[j], columns[i])):
+                    found = largest_quotient(one, other)
+                    if found is None:
+                        return None
+                    worst = max(worst, found)
+    return worst
+
+
+def crowd_mean(law: Wide, errors: list[int], first: int, alone: int) -> Fraction:
+    """At least the mean of the errors, those of inputs from `first` on, and `alone` of all others."""
+    spend(4 * len(law.numbers), 2 * max(errors, default=1).bit_length())
+    terms = []
+    for x, (_, high, e) in enumerate(law.numbers, start=law.first):
+        error = errors[x - first] if 0 <= x - first < len(errors) else alone
+        terms.append((0, high * error, e))
+    _, high, e = added(terms)
+    low, _, f = law.unit
+    must(low > 0, "A law must have a sum", low)
+    shift = e - f
+    return Fraction(high << max(0, shift), low << max(0, -shift))
+
+
+class Released:
+    """`Pr[s]` of the outputs of a table, for one law of the input after the other."""
+
+    def __init__(self, entity: Entity) -> None:
+        self.entity, table = entity, entity.table
+        self.powers: list[Number] = []
+        if table.q is not None:
+            q, size = table.q, table.high - table.low + 1
+            self.powers = powers(q, size)
+            self.centre = times(self.powers[0], q.denominator - q.numerator, q.denominator + q.numerator)
+
+    def mass(self, x: int) -> Number:
+        """`c(x)`."""
+        noise = self.entity.noise
+        return (1, 1, 0) if noise is None else trimmed(*self.entity.mass(x), -noise.bits)
+
+    def of(self, law: Wide) -> list[Number]:
+        """For each of the outputs, times the unit of the law."""
+        table = self.entity.table
+        spend(4 * table.entries + 20 * len(law.numbers), 1000)
+        sums, sides = self._by_row(law), self._alone(law)
+        found = []
+        for s in self.entity.outputs:
+            places, weights = table.columns.get(s, ((), ()))
+            terms = [(sums[i][0] * w, sums[i][1] * w, sums[i][2]) for i, w in zip(places, weights, strict=True)]
+            for side, distance in zip(sides, (s - table.first, table.final - s), strict=True):
+                if side[1]:
+                    scale = table.denominator
+                    near = _product(_product(self.powers[distance], side), self.centre)
+                    terms.append(trimmed(near[0] * scale, near[1] * scale, near[2]))
+            found.append(added(terms) if terms else ZERO)
+        return found
+
+    def _by_row(self, law: Wide) -> list[Number]:
+        """For each row the probability of the inputs that it serves, times the `c(x)` of each."""
+        rows: list[list[Number]] = [[] for _ in self.entity.table.rows]
+        for x, number in enumerate(law.numbers, start=law.first):
+            i = self.entity.table.served(x)
+            if i is not None:
+                rows[i].append(_product(self.mass(x), number))
+        return [added(row) if row else ZERO for row in rows]
+
+    def _alone(self, law: Wide) -> tuple[Number, Number]:
+        """The sums over the inputs left and right of the table that get noise alone."""
+        table, end = self.entity.table, law.first + len(law.numbers)
+        q, left, right = table.q or Fraction(0), ZERO, ZERO
+        if table.outside == "geometric":
+            for x in range(law.first, min(table.first, end)):
+                left = times(added((left, law.numbers[x - law.first])), q.numerator, q.denominator)
+            for x in range(end - 1, max(table.final, law.first - 1), -1):
+                right = times(added((right, law.numbers[x - law.first])), q.numerator, q.denominator)
+        return left, right
+
+
+def _product(one: Number, other: Number) -> Number:
+    return trimmed(one[0] * other[0], one[1] * other[1], one[2] + other[2])

@@ -43,7 +43,7 @@ def quotient_of(pair: Any, name: str) -> Fraction:
     return Fraction(top, bottom)
 
 
-NULL = ("fallback_epsilon", "weights", "conservative", "n", "honest", "f")
+NULL = frozenset({"fallback_epsilon", "weights", "conservative", "n", "honest", "f"})
 """Keys of a problem that may be null, which is the same as left out."""
 
 
@@ -53,7 +53,8 @@ def table_with(table: Any, name: str, needed: str, allowed: str = "") -> dict[st
     must(set(needed.split()) <= table.keys(), f"{name} must have the keys {needed}", sorted(table))
     extra = table.keys() - set(needed.split()) - set(allowed.split())
     must(not extra, f"{name} must have no other keys", sorted(extra))
-    return {key: value for key, value in table.items() if value is not None or key not in NULL}
+    absent = NULL - set(needed.split())  # what may be left out may also be null
+    return {key: value for key, value in table.items() if value is not None or key not in absent}
 
 
 def list_of(value: Any, name: str, least: int = 0) -> list[Any]:

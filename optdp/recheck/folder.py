@@ -8,15 +8,13 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from .claims import claimed, claimed_epsilon, demand, epsilon_of
-from .enclosures import log_above, noise_ratio
+from .claims import check_bound, check_keys, claimed, claimed_epsilon, demand, epsilon_of
+from .enclosures import log_above, noise_ratio, share_mean
+from .entity import Table, read_table
 from .fields import list_of
-from .joint import joint_figures
-from .plans import read_plan
+from .plans import bounding, joint_figures, read_plan
 from .reading import canonical, check_head, read_document
-from .sgdl import share_mean
-from .shared import shared_figures
-from .table import Table, read_table
+from .shares import shared_figures
 from .verdict import Failed, Findings, Refused, must, printable
 
 
@@ -58,15 +56,14 @@ def recheck_plan(folder: str | os.PathLike[str]) -> Findings:
 
 def _check_plan(document: Mapping[str, Any], tables: Sequence[Table], claims: Sequence[Mapping[str, Any]]) -> Findings:
     plan = read_plan(document["problem"], tables)
-    laws = {None if table.tail is None else table.tail["law"] for table in tables}
-    must(laws in ({None}, {"sgdl"}), "Tables must be all finite, or all with shares of noise", laws)
-    found = joint_figures(plan) if laws == {None} else shared_figures(plan)
+    claim, parties = document["claim"], list_of(document["claim"].get("parties"), "The claim's parties")
+    check_keys(claim, "epsilon mae mse baseline_mae lower_bound parties meaning explained")
+    must(len(parties) == len(tables), "The claim must speak of every party", len(parties))
+    found = joint_figures(plan) if tables[0].tail is None else shared_figures(plan)
     epsilons = [(log_above(ratio) or 0) * steps for ratio, steps in zip(found.quotients, plan.steps, strict=True)]
     for i, ordinary in enumerate(found.ordinary):
         if plan.fallback is not None:
             demand(f"the ordinary epsilon of party {i}", ordinary, plan.fallback, plan.worlds[0][i].largest)
-    claim, parties = document["claim"], list_of(document["claim"].get("parties"), "The claim's parties")
-    must(len(parties) == len(tables), "The claim must speak of every party", len(parties))
     baseline = share_mean(Fraction(len(tables), plan.honest), noise_ratio(plan.epsilon / plan.sensitivity))
     for i, ratio in enumerate(found.quotients):
         claimed_epsilon(claim, "epsilon", ratio, plan.steps[i])
@@ -74,8 +71,9 @@ def _check_plan(document: Mapping[str, Any], tables: Sequence[Table], claims: Se
     for name, value in figures.items():
         claimed(claim, name, value)
     for i in range(len(tables)):
-        for own in (parties[i], claims[i]):
+        for own, more in ((parties[i], ""), (claims[i], " plan party meaning explained")):
             must(isinstance(own, dict), f"The claim of party {i} must be a table", own)
+            check_keys(own, "epsilon ordinary_epsilon mae" + more)
             claimed_epsilon(own, "epsilon", found.quotients[i], plan.steps[i])
             claimed_epsilon(own, "ordinary_epsilon", found.ordinary[i], plan.worlds[0][i].largest)
             claimed(own, "mae", found.own[i])
@@ -84,5 +82,6 @@ def _check_plan(document: Mapping[str, Any], tables: Sequence[Table], claims: Se
         all_figures[f"party {i}: epsilon"] = epsilon
         all_figures[f"party {i}: ordinary_epsilon"] = epsilon_of(found.ordinary[i], plan.worlds[0][i].largest)
         all_figures[f"party {i}: mae"] = found.own[i]
-    left = ("lower_bound",) if claim.get("lower_bound") is not None else ()
+    whole = None if claim.get("lower_bound") is None else bounding(plan)
+    left = check_bound(claim, document["provenance"], found.mae if plan.power == 1 else found.mse, whole)
     return Findings("PASS", "plan", all_figures, left, document["sha256"])

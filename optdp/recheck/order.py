@@ -35,7 +35,7 @@ from .enclosures import log_above, within
 from .fields import exact_number, one_of, table_with, whole_number
 from .groups import MOST_RECORDS, Groups, groups_digest, read_groups
 from .reading import check_head, is_digest
-from .verdict import Failed, Findings, Refused, must, printable, spend
+from .verdict import Failed, Findings, Refused, must, printable, shown, spend
 
 CLOSE = Fraction(1, 10**9)
 """How far the float `theta` may be from the logarithm of `1/q`, relatively: it is for reading."""
@@ -43,14 +43,14 @@ _LEAST_FLOAT = Fraction(1, 2**1074)
 _NUMBER = re.compile(r"[0-9]{1,400}(\.[0-9]{1,400})?(e[-+]?[0-9]{1,4})?(/[0-9]{1,400})?")
 
 
-def recheck_order(path: str | os.PathLike[str], document: Mapping[str, Any]) -> Findings:
+def recheck_order(path: str | os.PathLike[str], document: Mapping[str, Any], allow_outside: bool) -> Findings:
     try:
-        return _check_order(document, os.path.dirname(os.path.realpath(path)))
+        return _check_order(document, os.path.dirname(os.path.realpath(path)), allow_outside)
     except (Refused, Failed) as error:
         raise type(error)(f"{printable(path)}: {error}") from None
 
 
-def _check_order(document: Mapping[str, Any], folder: str) -> Findings:
+def _check_order(document: Mapping[str, Any], folder: str, allow_outside: bool) -> Findings:
     keys = "format version n distance order groups problem claim provenance sha256"
     check_head(document, "optdp/order", keys)
     n = whole_number(document["n"], "n", 1, MOST_RECORDS)
@@ -61,7 +61,7 @@ def _check_order(document: Mapping[str, Any], folder: str) -> Findings:
     distance = one_of(document["distance"], "distance", "kendall hamming")
     must(is_digest(document["groups"]), "groups must be a SHA-256 digest", document["groups"])
     claim, q = _stated_claim(document)
-    count, groups = read_groups(document["problem"].get("groups"), folder)
+    count, groups = read_groups(document["problem"].get("groups"), folder, allow_outside)
     found = groups_digest(count, groups)
     must(count == n, f"The groups must be of the {n} records of the order", count)
     must(found == document["groups"], "The groups must be those that the order was made for", found)
@@ -69,7 +69,7 @@ def _check_order(document: Mapping[str, Any], folder: str) -> Findings:
     largest, wide = order_figures(groups, order, distance)
     for name, value in (("sensitivity", largest), ("width", wide)):
         if claim[name] != value:
-            raise Failed(f"the claim {name} = {claim[name]} does not hold. Found {value}.")
+            raise Failed(f"the claim {name} = {shown(claim[name])} does not hold. Found {value}.")
     alpha = exact_number(claim["alpha"], "alpha")
     if largest and not q:
         raise Failed("the order is claimed to be private, but with q = 0 nothing is random.")
@@ -85,15 +85,15 @@ def _check_order(document: Mapping[str, Any], folder: str) -> Findings:
         "sensitivity": Fraction(largest),
         "width": Fraction(wide),
     }
-    return Findings("PASS", "order", figures, ("lower_bound",), document["sha256"])
+    return Findings("PASS", "order", figures, (), document["sha256"])
 
 
 def _stated_claim(document: Mapping[str, Any]) -> tuple[dict[str, Any], Fraction]:
-    """The claim in its form, and `q`; it must be that of the problem, and no bound may exceed what it is a bound of."""
-    claim = table_with(document["claim"], "claim", "alpha theta q sensitivity width lower_bound meaning")
-    for name in ("sensitivity", "width", "lower_bound"):
+    """The claim in its form, and `q`; it must be that of the problem."""
+    claim = table_with(document["claim"], "claim", "alpha theta q sensitivity width meaning")
+    table_with(document["problem"], "problem", "kind alpha distance groups")
+    for name in ("sensitivity", "width"):
         must(type(claim[name]) is int and claim[name] >= 0, f"{name} must be a whole number", claim[name])
-    must(claim["lower_bound"] <= claim["sensitivity"], "lower_bound must be at most the sensitivity", claim)
     for name in ("alpha", "theta"):
         right = isinstance(claim[name], str) and _NUMBER.fullmatch(claim[name]) is not None
         must(right or (name == "theta" and claim[name] is None), f"{name} must be a number in text", claim[name])

@@ -1,19 +1,29 @@
-"""The problem of several entities, and what is recomputed of their plan."""
+"""The problem of several entities, and their plan if its tables are finite.
+
+**Finite tables.** Given `w`, the sum of the reports of honest parties has the law `u_w * v_2 * .. * v_t`: polynomials
+are multiplied, and every quotient is looked at, for every set of `honest` parties. Larger sets add independent terms,
+which raises no quotient.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
-from .claims import demand
+from .claims import Program, demand
+from .enclosures import Pair, both_ways, noise_ratio, worst_of
+from .entity import Entity, Table
 from .fields import check_epsilons, exact_number, list_of, one_of, table_with, whole_number
-from .priors import Prior, read_prior
+from .laws import POINT, Law, convolved, exact_law, shortened
+from .priors import Prior, independent, read_prior
 from .reading import canonical
-from .table import Table
-from .verdict import must
+from .verdict import must, spend
 
 
 @dataclass(frozen=True)
@@ -28,6 +38,8 @@ class Plan:
     fallback: Fraction | None
     honest: int
     f: Sequence[int]
+    power: int
+    """Of the error in the objective."""
 
     @cached_property
     def sensitivity(self) -> int:
@@ -59,7 +71,7 @@ def read_plan(problem: Any, tables: Sequence[Table]) -> Plan:
     one_of(spec["kind"], "kind", "multi-lte")
     epsilon, fallback = check_epsilons(spec)
     method = one_of(spec.get("method", "joint"), "method", "joint divisible geometric")
-    one_of(spec.get("objective", "mae"), "objective", "mae mse")
+    power = 1 if one_of(spec.get("objective", "mae"), "objective", "mae mse") == "mae" else 2
     one_of(spec.get("contraction", "optimal"), "contraction", "optimal scaled shifts none algorithm-5")
     divisor = exact_number(spec.get("divisor", 1), "divisor")
     must(Fraction(1, 10**12) <= divisor <= 10**12, "divisor must lie between 1e-12 and 1e12", spec.get("divisor"))
@@ -67,38 +79,177 @@ def read_plan(problem: Any, tables: Sequence[Table]) -> Plan:
     honest = whole_number(spec.get("honest", count), "honest", 1, count)
     f = [whole_number(factor, "f", -1000, 1000) for factor in list_of(spec.get("f", [1] * count), "f")]
     must(len(f) == count and 0 not in f, "f must be one coefficient for each party, not 0", f)
-    lists = [spec["parties"]]
-    lists += [
-        list_of(table_with(world, "a world", "parties")["parties"], "parties")
-        for world in list_of(spec.get("also", []), "also")
-    ]
-    must(method == "joint" or (fallback is None and len(lists) == 1), "also and fallback_epsilon are for joint", method)
+    also = [table_with(world, "a world", "parties")["parties"] for world in list_of(spec.get("also", []), "also")]
+    lists = [spec["parties"], *(list_of(parties, "parties") for parties in also)]
+    right = method == "joint" or (fallback is None and not also)
+    must(right, "also and fallback_epsilon are for joint", method)
     must(all(len(world) == count for world in lists), "Every world must have every party", len(lists))
     must(len(tables) == count, "A plan must have a table for each party", len(tables))
+    names, worlds = _read_worlds(lists)
+    plan = Plan(tables, worlds, names, epsilon, fallback, honest, f, power)
+    laws = {None if table.tail is None else table.tail["law"] for table in tables}
+    must(laws in ({None}, {"sgdl"}), "Tables must be all finite, or all with shares of noise", laws)
+    must(laws == {"sgdl"} or method == "joint", f'With method = "{method}" parties must add shares of noise', laws)
+    for i in range(count):
+        _check_fit(plan, i, method)
+    return plan
+
+
+def _read_worlds(lists: Sequence[Sequence[Any]]) -> tuple[list[list[bytes]], list[list[Prior]]]:
+    """For each world and party what tells its prior from another, and that prior; alike ones are read once."""
     known: dict[bytes, Prior] = {}
-    names, units = [], set()
-    for world in lists:
-        for party in world:
-            name = canonical(party)
-            if name not in known:
-                known[name] = read_prior(party, "unit")
-                unit = party.get("unit", "")
-                must(isinstance(unit, str), "unit must be text", unit)
-                units.add(unit)
-        names.append([canonical(party) for party in world])
+    units = set()
+    for party in (party for world in lists for party in world):
+        name = canonical(party)
+        if name not in known:
+            known[name] = read_prior(party, "unit")
+            unit = party.get("unit", "")
+            must(isinstance(unit, str), "unit must be text", unit)
+            units.add(unit)
     must(len(units) == 1, "All parties must count in one unit", sorted(units))
+    names = [[canonical(party) for party in world] for world in lists]
     worlds = [[known[name] for name in world] for world in names]
     for world in worlds:
         alike = all((a.last, a.largest) == (b.last, b.largest) for a, b in zip(world, worlds[0], strict=True))
         must(alike, "Parties must have the same inputs and contributions in every world", len(worlds))
-    for table, prior in zip(tables, worlds[0], strict=True):
-        inputs = [table.first, table.final]
-        must(table.first >= 0 and table.final <= prior.last, f"Rows must be for inputs 0..{prior.last}", inputs)
-        whole = inputs == [0, prior.last]
-        must(table.outside != "error" or whole, f"Every input 0..{prior.last} must have a row", inputs)
-    return Plan(tables, worlds, names, epsilon, fallback, honest, f)
+    return names, worlds
+
+
+def _check_fit(plan: Plan, party: int, method: str) -> None:
+    """The table of a party must be one that its problem can have."""
+    table, last, f = plan.tables[party], plan.worlds[0][party].last, plan.f[party]
+    inputs, outputs = [table.first, table.final], [table.low, table.high]
+    must(table.first >= 0 and table.final <= last, f"Rows must be for inputs 0..{last}", inputs)
+    must(table.outside != "error" or inputs == [0, last], f"Every input 0..{last} must have a row", inputs)
+    unit = plan.epsilon / plan.sensitivity
+    if table.tail is None:  # noise goes farther with a chance below e^-40
+        (lowest, highest), reach = sorted((0, f * last)), 2 + math.ceil(40 / unit)
+        right = lowest - reach <= table.low and table.high <= highest + reach
+        must(right, f"Outputs must lie in {lowest - reach}..{highest + reach}", outputs)
+    elif method == "geometric":
+        right = table.q == noise_ratio(unit) and table.tail["beta"] == ["1", str(plan.honest)]
+        must(right, f"Each party must add 1/{plan.honest} of the noise of its epsilon", table.tail)
+        must(table.tail["contraction"] is None and table.low == table.high, "Noise alone must be added", outputs)
+
+
+def bounding(plan: Plan) -> Program | None:
+    """The program of one entity that holds everybody's data: no plan does better, if all people are alike, contribute 0
+    or 1 and count once each. For then the mean of a plan over all permutations of the people is a table of that
+    entity. What a conservative prior takes as known only shifts the sum, differently in every world."""
+    shifted = any(json.loads(name).get("conservative") is not None for names in plan.names for name in names)
+    merged = []
+    for world in plan.worlds[:1] if shifted else plan.worlds:
+        laws = {law for prior in world for law in prior.laws}
+        if len(laws) != 1 or not all(prior.laws for prior in world) or any(f != 1 for f in plan.f):
+            return None
+        (law,) = laws
+        if len(law) != 2:
+            return None
+        merged.append(independent({law: sum(sum(prior.laws.values()) for prior in world)}, None))
+    weights = [Fraction(1)] + [Fraction(0)] * (len(merged) - 1)
+    return Program(merged, weights, plan.power, False, plan.epsilon, Fraction(1, 2), False, False, None, 1)
 
 
 def demand_privacy(plan: Plan, quotients: Sequence[Fraction | None]) -> None:
     for i, ratio in enumerate(quotients):
         demand(f"epsilon of the people of party {i}", ratio, plan.epsilon, plan.steps[i])
+
+
+# ---------------------------------------------------------------------- finite tables
+
+
+def joint_figures(plan: Plan) -> Figures:
+    must(len(plan.tables) <= 64, "A joint plan must have at most 64 parties", len(plan.tables))
+    entities = [Entity(table, prior.last, prior.last) for table, prior in zip(plan.tables, plan.worlds[0], strict=True)]
+    worst: list[Fraction | None] = [Fraction(1)] * len(entities)
+    for world, names in zip(plan.worlds, plan.names, strict=True):
+        keys = [(name, entity.table.bare) for name, entity in zip(names, entities, strict=True)]
+        kinds = list(dict.fromkeys(keys))  # parties that are alike in everything are looked at once
+        members = [keys.index(key) for key in kinds]
+        found = _honest_sets(plan, [entities[i] for i in members], [world[i] for i in members],
+                             [keys.count(key) for key in kinds])  # fmt: skip
+        worst = [worst_of([old, found[kinds.index(key)]]) for old, key in zip(worst, keys, strict=True)]
+    demand_privacy(plan, worst)
+    ordinary = [entity.ordinary(1) for entity in entities]
+    errors, total = [], POINT
+    for entity, prior, f in zip(entities, plan.worlds[0], plan.f, strict=True):
+        errors.append(shortened(_error_law(entity, prior.total, f), relative=False))
+        total = shortened(convolved(total, errors[-1]), relative=False)
+    return Figures(worst, ordinary, [law.moment(1) for law in errors], total.moment(1), total.moment(2))
+
+
+def _honest_sets(
+    plan: Plan, entities: Sequence[Entity], priors: Sequence[Prior], counts: Sequence[int]
+) -> list[Fraction | None]:
+    """For each kind of party the largest quotient of a step over all sets of `honest` parties."""
+    totals, secrets = [], []
+    for entity, prior in zip(entities, priors, strict=True):
+        totals.append(_report(entity, prior.total))
+        secrets.append([[_report(entity, law) for law in laws] for laws in prior.people])
+    around: dict[tuple[int, ...], Law] = {(0,) * len(counts): POINT}
+
+    def of(chosen: tuple[int, ...]) -> Law:
+        """The law of the sum of so many reports of each kind."""
+        if chosen not in around:
+            i = next(i for i, k in enumerate(chosen) if k)
+            fewer = (*chosen[:i], chosen[i] - 1, *chosen[i + 1 :])
+            around[chosen] = shortened(convolved(of(fewer), totals[i]), relative=True)
+        return around[chosen]
+
+    worst: list[Fraction | None] = [Fraction(1)] * len(counts)
+    for chosen in _choices(counts, plan.honest):
+        for i, k in enumerate(chosen):
+            if k == 0 or worst[i] is None:
+                continue
+            rest = of((*chosen[:i], k - 1, *chosen[i + 1 :]))
+            for laws in secrets[i]:
+                for one, other in pairwise([convolved(law, rest) for law in laws]):
+                    worst[i] = worst_of([worst[i], _law_quotient(one, other)])
+    return worst
+
+
+def _choices(counts: Sequence[int], total: int) -> Iterator[tuple[int, ...]]:
+    """Every way to take `total` things, at most `counts[i]` of kind `i`."""
+    spend(1, 10**6)
+    if not counts:
+        if total == 0:
+            yield ()
+        return
+    for k in range(min(counts[0], total) + 1):
+        if total - k <= sum(counts[1:]):
+            for rest in _choices(counts[1:], total - k):
+                yield (k, *rest)
+
+
+def _report(entity: Entity, law: Law) -> Law:
+    """The law of what a finite table reports."""
+    low, high = entity.outputs[0], entity.outputs[-1]
+    spend(high - low, 3000)
+    values = dict(zip(entity.outputs, entity.released(law), strict=True))
+    weights = [values.get(s, (0, 0))[0] for s in range(low, high + 1)]
+    return shortened(exact_law(weights, law.unit * entity.table.denominator, low), relative=True)
+
+
+def _law_quotient(one: Law, other: Law) -> Fraction | None:
+    first = min(one.first, other.first)
+    last = max(one.first + len(one.above), other.first + len(other.above))
+    spend(4 * (last - first), one.unit.bit_length() ** 2 // 900)
+
+    def padded(law: Law) -> list[Pair]:
+        before, after = law.first - first, last - law.first - len(law.above)
+        return [(0, 0)] * before + list(zip(law.below, law.above, strict=True)) + [(0, 0)] * after
+
+    return both_ways(padded(one), padded(other), Fraction(other.unit, one.unit))
+
+
+def _error_law(entity: Entity, law: Law, f: int) -> Law:
+    """The law of `s - f x` of a finite table."""
+    table, found = entity.table, dict[int, int]()
+    for x, weight in law.items():
+        row = table.rows[table.served(x) or 0]
+        spend(len(row), law.unit.bit_length() + 200)
+        for s, inside in row:
+            found[s - f * x] = found.get(s - f * x, 0) + weight * inside
+    low, high = min(found), max(found)
+    spend(high - low, 3000)
+    return exact_law([found.get(k, 0) for k in range(low, high + 1)], law.unit * table.denominator, low)

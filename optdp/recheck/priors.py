@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from .fields import exact_number, list_of, one_of, table_with, whole_number
-from .floating import Wide, binomial, widened
-from .laws import Law, common_unit, convolved, divided, exact_law, integer_law, multiplied, powered
+from .laws import (
+    Law,
+    Wide,
+    binomial,
+    common_unit,
+    convolved,
+    divided,
+    exact_law,
+    integer_law,
+    multiplied,
+    powered,
+    widened,
+)
 from .verdict import MOST_MEMORY, must, spend
 
 WIDE = 60_000_000
 """From so many bits of a law on, its values are enclosed and not written out."""
+Crowd = Mapping[tuple[Fraction, ...], int]
+"""How many people follow each law."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +47,8 @@ class Prior:
     """Writes out the law of the sum, and for each kind of person that given each contribution."""
     crowd: tuple[int, int, int, int] | None = None
     """If all are alike, and contribute 0 or 1: how many, the weights of 0 and 1, and what is added to the sum."""
+    laws: Crowd = field(default_factory=dict)
+    """The uncertain people, if they are independent and their laws are known."""
 
     @property
     def largest(self) -> int:
@@ -84,47 +99,63 @@ def _law(values: Any, name: str, least: int = 2) -> tuple[Fraction, ...]:
 
 def read_prior(spec: Any, unit: str = "") -> Prior:
     """The population that a problem states; `unit` if it may also say what it counts."""
-    kind = one_of(spec.get("kind") if isinstance(spec, dict) else spec, "kind of a population",
-                  "binomial iid independent counts others conditionals")  # fmt: skip
-    name = f"{kind} population"
+    known = "binomial iid independent counts others conditionals"
+    kind = one_of(spec.get("kind") if isinstance(spec, dict) else spec, "kind of a population", known)
+    name, more = f"{kind} population", f"conservative {unit}"
     if kind == "others":
         spec = table_with(spec, name, "kind others", f"contributions {unit}")
         return _given_others(_law(spec["others"], "others", 1), spec.get("contributions", 1))
     if kind == "conditionals":
-        spec = table_with(spec, name, "kind people total", unit)
-        total = integer_law(_law(spec["total"], "total"))
-        people = []
-        for rows in list_of(spec["people"], "people", 1):
-            people.append([integer_law(_law(row, "people")) for row in list_of(rows, "people", 2)])
-            must(all(len(law.below) == len(total.below) for law in people[-1]), "Laws must have one length", name)
-        bits, sizes = total.unit.bit_length(), [len(laws) for laws in people]
-        return Prior(len(total.below) - 1, sizes, False, False, bits, lambda: (total, people))
-    more, crowd = f"conservative {unit}", dict[tuple[Fraction, ...], int]()
+        return _conditionals(table_with(spec, name, "kind people total", unit))
+    crowd: Crowd
     if kind == "binomial":
         spec = table_with(spec, name, "kind n p", more)
         p = exact_number(spec["p"], "p")
         must(0 <= p <= 1, "p must lie in [0, 1]", spec["p"])
-        crowd[1 - p, p] = whole_number(spec["n"], "n", 1, 10**9)
+        crowd = {(1 - p, p): whole_number(spec["n"], "n", 1, 10**9)}
     elif kind == "iid":
         spec = table_with(spec, name, "kind n pmf", more)
-        crowd[_law(spec["pmf"], "pmf")] = whole_number(spec["n"], "n", 1, 10**9)
+        crowd = {_law(spec["pmf"], "pmf"): whole_number(spec["n"], "n", 1, 10**9)}
     elif kind == "counts":
         spec = table_with(spec, name, "kind counts", f"n smoothing {more}")
-        counts = [whole_number(count, "counts", 0, 10**300) for count in list_of(spec["counts"], "counts", 2)]
-        added = exact_number(spec.get("smoothing", 1), "smoothing")
-        total_count = sum(counts) + added * len(counts)
-        must(added >= 0 and total_count > 0, "counts and smoothing must be at least 0, and not all 0", counts)
-        spend(len(counts), total_count.denominator.bit_length() + 1000)
-        n = whole_number(spec.get("n", sum(counts)), "n", 1, 10**9)
-        crowd[tuple((count + added) / total_count for count in counts)] = n
+        crowd = _counted(spec)
     else:
         spec = table_with(spec, name, "kind people", more)
-        for group in list_of(spec["people"], "people", 1):
-            group = table_with(group, "a group of people", "pmf", "count")
-            law = _law(group["pmf"], "pmf")
-            crowd[law] = crowd.get(law, 0) + whole_number(group.get("count", 1), "count", 1, 10**6)
-        must(sum(crowd.values()) <= 10**6, "people must be at most 1,000,000", sum(crowd.values()))
-    return _independent(crowd, exact_number(spec["conservative"], "conservative") if "conservative" in spec else None)
+        crowd = _listed(spec["people"])
+    return independent(crowd, exact_number(spec["conservative"], "conservative") if "conservative" in spec else None)
+
+
+def _conditionals(spec: Mapping[str, Any]) -> Prior:
+    """The laws of the sum given each contribution, as they are stated: people need not be independent."""
+    total = integer_law(_law(spec["total"], "total"))
+    people = []
+    for rows in list_of(spec["people"], "people", 1):
+        people.append([integer_law(_law(row, "people")) for row in list_of(rows, "people", 2)])
+        right = all(len(law.below) == len(total.below) for law in people[-1])
+        must(right, "Laws must have one length", "conditionals population")
+    bits, sizes = total.unit.bit_length(), [len(laws) for laws in people]
+    return Prior(len(total.below) - 1, sizes, False, False, bits, lambda: (total, people))
+
+
+def _counted(spec: Mapping[str, Any]) -> Crowd:
+    """People who follow the frequencies of a survey, smoothed."""
+    counts = [whole_number(count, "counts", 0, 10**300) for count in list_of(spec["counts"], "counts", 2)]
+    added = exact_number(spec.get("smoothing", 1), "smoothing")
+    total = sum(counts) + added * len(counts)
+    must(added >= 0 and total > 0, "counts and smoothing must be at least 0, and not all 0", counts)
+    spend(len(counts), total.denominator.bit_length() + 1000)
+    n = whole_number(spec.get("n", sum(counts)), "n", 1, 10**9)
+    return {tuple((count + added) / total for count in counts): n}
+
+
+def _listed(people: Any) -> Crowd:
+    crowd: dict[tuple[Fraction, ...], int] = {}
+    for group in list_of(people, "people", 1):
+        group = table_with(group, "a group of people", "pmf", "count")
+        law = _law(group["pmf"], "pmf")
+        crowd[law] = crowd.get(law, 0) + whole_number(group.get("count", 1), "count", 1, 10**6)
+    must(sum(crowd.values()) <= 10**6, "people must be at most 1,000,000", sum(crowd.values()))
+    return crowd
 
 
 def _given_others(others: tuple[Fraction, ...], contributions: Any) -> Prior:
@@ -142,7 +173,7 @@ def _given_others(others: tuple[Fraction, ...], contributions: Any) -> Prior:
     return Prior(last, [len(own)], True, len(others) == 1, bits, lambda: (total, [secrets]))
 
 
-def _independent(crowd: Mapping[tuple[Fraction, ...], int], share: Fraction | None) -> Prior:
+def independent(crowd: Crowd, share: Fraction | None) -> Prior:
     """Independent people: how many follow each law. With a `share` only so many of each are uncertain (at least one);
     the others contribute their mean, rounded to a whole number for all of them together."""
     last = sum((len(law) - 1) * count for law, count in crowd.items())
@@ -166,11 +197,11 @@ def _independent(crowd: Mapping[tuple[Fraction, ...], int], share: Fraction | No
         spend((1 + last) * (1 + len(crowd)), 20 * bits)
         return _written_out(crowd, units, round(known))
 
-    return Prior(last, [len(law) for law in crowd], True, sum(crowd.values()) == 1, bits, build, alike)
+    return Prior(last, [len(law) for law in crowd], True, sum(crowd.values()) == 1, bits, build, alike, crowd)
 
 
 def _written_out(
-    crowd: Mapping[tuple[Fraction, ...], int], units: Mapping[tuple[Fraction, ...], int], shift: int
+    crowd: Crowd, units: Mapping[tuple[Fraction, ...], int], shift: int
 ) -> tuple[Law, Sequence[Sequence[Law]]]:
     """The law of the sum, and for each kind of person those of the sum given a contribution."""
     product, unit, laws = [1], 1, []

@@ -1,4 +1,4 @@
-"""Files: strict JSON or an archive of arrays, the digest, and what the heads of all files have in common."""
+"""Files: strict JSON in the one spelling of optdp, the digest, and what the heads of all files have in common."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import stat
 from collections.abc import Mapping
 from typing import Any
 
-from .archive import check_floats, read_archive
 from .verdict import LONG_BYTES, MOST_BYTES, Refused, must, printable, spend
 
 _ZEROS = bytes.maketrans(b"0123456789", b"0" * 10)
@@ -32,16 +31,47 @@ def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
 
 
 def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The table that a file holds: JSON, or `.npz` if its name ends so; an order may be longer than others."""
+    """The table that a file of JSON holds; an order may be longer than others."""
     data = read_bytes(path, LONG_BYTES if _says_order(path) else MOST_BYTES)
     try:
-        if os.fspath(path).lower().endswith(".npz"):
-            return _unpacked(data)
+        if data.startswith(b"PK"):
+            raise Refused("An archive (.npz) is an export, which nobody reads back. Give the .json that `solve` wrote.")
         document = strict_json(data)
         must(isinstance(document, dict), "It must be a JSON object", document)
+        _check_spelling(data, document)
         return dict(document)
     except Refused as error:
         raise Refused(f"{printable(path)}: {error}") from None
+
+
+_LINES = {
+    "optdp/noise-matrix": "format version inputs outputs denominator outside tail claim problem provenance sha256",
+    "optdp/plan": "format version plan claim problem provenance parties sha256",
+    "optdp/order": "",
+}
+"""The keys that have a line of their own, in their order; an order is one line."""
+
+
+def _check_spelling(data: bytes, document: Mapping[str, Any]) -> None:
+    """Refuse the right content in other bytes than optdp writes; an unknown format or key is refused elsewhere.
+
+    Lines of keys have spaces after commas and colons. The weights of a table follow, without spaces, a line a row.
+    """
+    keys, rows = _LINES.get(str(document.get("format"))), document.get("weights")
+    if (
+        keys is None
+        or (keys and document.keys() - {"weights"} != set(keys.split()))
+        or not isinstance(rows, list | None)
+    ):
+        return
+    wanted = canonical(document) + b"\n"
+    if keys:
+        lines = [f'"{key}": {json.dumps(document[key], sort_keys=True)}' for key in keys.split()]
+        if rows is not None:
+            lines.append('"weights": [\n' + ",\n".join(canonical(row).decode("ascii") for row in rows) + "\n]")
+        wanted = ("{\n" + ",\n".join(lines) + "\n}\n").encode("ascii")
+    if data != wanted:
+        raise Refused("Every byte must be as optdp wrote it. Found the right content in another spelling.")
 
 
 def _says_order(path: str | os.PathLike[str]) -> bool:
@@ -53,16 +83,6 @@ def _says_order(path: str | os.PathLike[str]) -> bool:
             return b'"optdp/order"' in file.read(4096)
     except (OSError, ValueError):
         return False
-
-
-def _unpacked(data: bytes) -> dict[str, Any]:
-    text, rows, floats = read_archive(data)
-    document = strict_json(text)
-    right = isinstance(document, dict) and "weights" not in document
-    must(right, "The fields must be a JSON table without weights", document)
-    if floats is not None:
-        check_floats(floats, rows, document.get("denominator"))
-    return {**document, "weights": rows}
 
 
 def strict_json(data: bytes) -> Any:

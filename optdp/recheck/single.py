@@ -10,117 +10,174 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
-from .claims import as_decimal, claimed, claimed_epsilon, demand
-from .crowd import crowd_mean, crowd_quotient, kept
-from .enclosures import log_above, noise_ratio, worst_of
-from .entity import Entity, Errors
+from .claims import Program, as_decimal, check_bound, check_keys, claimed, claimed_epsilon, demand, epsilon_of
+from .enclosures import mean_absolute, noise_ratio, worst_of
+from .entity import Entity, Errors, Table, crowd_mean, crowd_quotient, kept, read_table
 from .fields import check_epsilons, exact_number, list_of, one_of, table_with
-from .geometric import mean_absolute
 from .priors import Prior, read_prior
-from .table import read_table
 from .verdict import Failed, Findings, Refused, must, printable, spend
 
 
 def recheck_single(path: str | os.PathLike[str], document: Mapping[str, Any]) -> Findings:
+    """Recompute every claim of an artifact: what it asks for, whether its table fits, and what that gives."""
     try:
-        return _check_single(document)
+        table = read_table(document)
+        problem = read_problem(document["problem"])
+        check_fit(problem, table)
+        found = recomputed(problem, table)
+        check_demands(problem, found)
+        unchecked = check_claim(document, problem, found)
     except (Refused, Failed) as error:
         raise type(error)(f"{printable(path)}: {error}") from None
+    epsilons = {
+        "epsilon": epsilon_of(found.private, problem.factor),
+        "ordinary_epsilon": epsilon_of(found.ordinary, problem.factor),
+    }
+    figures = {**epsilons, **found.errors, "never_worse": found.never_worse}
+    return Findings("PASS", "noise-matrix", figures, unchecked, document["sha256"])
 
 
-def _check_single(document: Mapping[str, Any]) -> Findings:
-    table = read_table(document)
-    kind = document["problem"].get("kind")
+@dataclass(frozen=True)
+class Problem:
+    """What the entity's table must keep."""
+
+    priors: Sequence[Prior]
+    weights: Sequence[Fraction]
+    """How much each prior counts in the errors."""
+    epsilon: Fraction
+    fallback: Fraction | None
+    tailed: bool
+    power: int
+    every: bool
+    """Whether every two contributions are adjacent, or neighbouring ones."""
+    method: str
+    never_worse: bool
+
+    @cached_property
+    def last(self) -> int:
+        return max(prior.last for prior in self.priors)
+
+    @cached_property
+    def largest(self) -> int:
+        """The largest contribution of anybody."""
+        return max(prior.largest for prior in self.priors)
+
+    @property
+    def factor(self) -> int:
+        """How many steps make an epsilon."""
+        return 1 if self.every else self.largest
+
+    @property
+    def reach(self) -> int:
+        """How far adjacent inputs are apart at most."""
+        return self.largest if self.every else 1
+
+    @cached_property
+    def q(self) -> Fraction:
+        return noise_ratio(self.epsilon / self.largest)
+
+    @property
+    def program(self) -> Program:
+        fallback = None if self.fallback is None else self.fallback / self.factor
+        return Program(self.priors, self.weights, self.power, self.every, self.epsilon / self.factor, self.q,
+                       self.tailed, self.never_worse, fallback, self.reach)  # fmt: skip
+
+
+def read_problem(stated: Mapping[str, Any]) -> Problem:
+    kind = stated.get("kind")
     must(kind != "multi-lte", "A party's part of a plan must be checked with its folder", kind)
     spec = table_with(
-        document["problem"], "problem", "kind epsilon population",
+        stated, "problem", "kind epsilon population",
         "fallback_epsilon tail never_worse objective adjacency method weights title source notes expect",
     )  # fmt: skip
     one_of(kind, "kind", "single-lte")
     epsilon, fallback = check_epsilons(spec)
-    tail = one_of(spec.get("tail", "geometric"), "tail", "geometric none")
-    one_of(spec.get("objective", "mae"), "objective", "mae mse")
+    tailed = one_of(spec.get("tail", "geometric"), "tail", "geometric none") == "geometric"
+    power = 1 if one_of(spec.get("objective", "mae"), "objective", "mae mse") == "mae" else 2
     every = one_of(spec.get("adjacency", "unit"), "adjacency", "unit all") == "all"
     method = one_of(spec.get("method", "lp"), "method", "lp shifting geometric")
-    wanted = spec.get("never_worse", True)
-    must(type(wanted) is bool, "never_worse must be true or false", wanted)
+    never_worse = spec.get("never_worse", True)
+    must(type(never_worse) is bool, "never_worse must be true or false", never_worse)
     listed = spec["population"] if isinstance(spec["population"], list) else [spec["population"]]
     priors = [read_prior(item) for item in list_of(listed, "population", 1)]
-    mix = [
-        exact_number(weight, "weights")
-        for weight in list_of(spec.get("weights", [1] + [0] * (len(priors) - 1)), "weights")
-    ]
-    must(len(mix) == len(priors) and min(mix) >= 0 and sum(mix) == 1, "weights must be one for each prior", len(mix))
-    must(tail == "none" or all(prior.independent for prior in priors), 'conditionals need tail = "none"', tail)
-    plain = len(priors) == 1 and len(priors[0].sizes) == 1 and fallback is None
-    must(method != "shifting" or plain, "shifting is for one prior, one kind of person, no fallback", len(priors))
+    weights = list_of(spec.get("weights", [1] + [0] * (len(priors) - 1)), "weights")
+    problem = Problem(priors, [exact_number(weight, "weights") for weight in weights], epsilon, fallback, tailed, power,
+                      every, method, never_worse)  # fmt: skip
+    _check_priors(problem)
+    return problem
 
-    last, largest = max(prior.last for prior in priors), max(prior.largest for prior in priors)
+
+def _check_priors(problem: Problem) -> None:
+    priors, weights = problem.priors, problem.weights
+    right = len(weights) == len(priors) and min(weights) >= 0 and sum(weights) == 1
+    must(right, "weights must be one for each prior", len(weights))
+    right = not problem.tailed or all(prior.independent for prior in priors)
+    must(right, 'conditionals need tail = "none"', "geometric")
+    plain = len(priors) == 1 and len(priors[0].sizes) == 1 and problem.fallback is None
+    right = problem.method != "shifting" or plain
+    must(right, "shifting is for one prior, one kind of person, no fallback", len(priors))
+
+
+def check_fit(problem: Problem, table: Table) -> None:
+    """The table must be one that the problem can have."""
+    last, inputs, outputs = problem.last, [table.first, table.final], [table.low, table.high]
     must(table.tail is None or table.tail["law"] == "geometric", "The tail of one entity must be geometric", "a share")
-    must(table.first >= 0 and table.final <= last, f"Rows must be for inputs 0..{last}", [table.first, table.final])
-    whole = (table.first, table.final) == (0, last)
-    must(table.outside != "error" or whole, f"Every input 0..{last} must have a row", [table.first, table.final])
-    if table.outside == "geometric":
-        right = table.first <= table.low and table.high <= table.final
-        must(right, "With noise outside, outputs must lie within the inputs", [table.low, table.high])
+    must(table.first >= 0 and table.final <= last, f"Rows must be for inputs 0..{last}", inputs)
+    must(table.low >= 0 and table.high <= last, f"Outputs must lie in 0..{last}", outputs)
+    must(table.outside != "error" or inputs == [0, last], f"Every input 0..{last} must have a row", inputs)
+    must(table.q == (problem.q if problem.tailed else None), "The tail must be that of the problem", table.tail)
+    must(table.q is None or table.outside != "clamp", "With a tail, inputs without a row must get noise", "clamp")
+    right = table.outside != "geometric" or (table.first <= table.low and table.high <= table.final)
+    must(right, "With noise outside, outputs must lie within the inputs", outputs)
 
-    factor, reach = (1, largest) if every else (largest, 1)
+
+@dataclass(frozen=True)
+class Figures:
+    """What is recomputed of a table."""
+
+    private: Fraction | None
+    """The largest quotient of two adjacent secrets, under any prior."""
+    ordinary: Fraction | None
+    """That of two adjacent inputs, whatever the prior."""
+    errors: Mapping[str, Fraction]
+    never_worse: bool
+
+
+def recomputed(problem: Problem, table: Table) -> Figures:
+    last, priors, every = problem.last, problem.priors, problem.every
     wide = any(prior.wide for prior in priors)
-    entity = Entity(table, last, reach if wide else last)
+    entity = Entity(table, last, problem.reach if wide else last)
     written = Entity(table, last, last) if wide else entity
     private = worst_of(
         [crowd_quotient(entity, prior, every) if prior.wide else written.quotients(prior, every) for prior in priors]
     )
-    ordinary = entity.ordinary(reach)
-    q = noise_ratio(epsilon / largest)
-    cap = mean_absolute(q)
+    ordinary = entity.ordinary(problem.reach)
     first, second = entity.errors(1), entity.errors(2)
-    unit = first.unit
-    worst = Fraction(max(first.alone, *first.served), unit)
-    noise_itself = method == "geometric" or all(prior.alone for prior in priors)
-    rounded = noise_itself and (whole or table.outside == "geometric")
-    limit = math.floor(cap * unit * (1 + Fraction(rounded, 2**30)))
-    same = table.q == q  # then noise alone, or a table that changes nothing, is not worse than noise
-    never_worse = (same or first.alone <= limit) and all(
-        error <= limit or (same and table.low == table.high == x)
-        for x, error in enumerate(first.served, start=first.first)
+    worst = Fraction(max(first.alone, *first.served), first.unit)
+    pairs = [(weight, prior) for weight, prior in zip(problem.weights, priors, strict=True) if weight]
+    mae, mse = (
+        sum((weight * _mean(entity, prior, errors) for weight, prior in pairs), Fraction(0))
+        for errors in (first, second)
     )
-    means = [sum((w * _mean(entity, prior, errors) for w, prior in zip(mix, priors, strict=True) if w), Fraction(0))
-             for errors in (first, second)]  # fmt: skip
+    figures = {"mae": mae, "mse": mse, "worst_error": worst, "baseline_mae": mean_absolute(problem.q)}
+    return Figures(private, ordinary, figures, _never_worse(problem, table, first))
 
-    demand("epsilon under the prior", private, epsilon, factor)
-    if fallback is not None:
-        demand("the ordinary epsilon", ordinary, fallback, factor)
-    if wanted and not never_worse:
-        raise Failed(
-            f"no input may have a larger error than geometric noise, {as_decimal(cap)}. Found {as_decimal(worst)}."
-        )
-    claim = document["claim"]
-    claimed_epsilon(claim, "epsilon", private, factor)
-    claimed_epsilon(claim, "ordinary_epsilon", ordinary, factor)
-    figures = {"mae": means[0], "mse": means[1], "worst_error": worst, "baseline_mae": cap}
-    for name, value in figures.items():
-        if name in claim:
-            claimed(claim, name, value)
-    if claim.get("never_worse") and not never_worse:
-        raise Failed("the claim never_worse does not hold.")
-    log, ordinary_log = log_above(private), log_above(ordinary)
-    return Findings(
-        "PASS",
-        "noise-matrix",
-        {
-            "epsilon": None if log is None else log * factor,
-            "ordinary_epsilon": None if ordinary_log is None else ordinary_log * factor,
-            **figures,
-            "never_worse": never_worse,
-        },
-        ("lower_bound",) if claim.get("lower_bound") is not None else (),
-        document["sha256"],
-    )
+
+def _never_worse(problem: Problem, table: Table, errors: Errors) -> bool:
+    """Whether no input has a larger error than geometric noise; the proof that rounding may be allowed is above."""
+    if table.q is not None and table.low == table.high:  # noise alone: redrawing from one output changes nothing
+        return True
+    noise_itself = problem.method == "geometric" or all(prior.alone for prior in problem.priors)
+    unclamped = table.outside == "geometric" or (table.first, table.final) == (0, problem.last)
+    rounding = Fraction(noise_itself and unclamped, 2**30)
+    limit = math.floor(mean_absolute(problem.q) * errors.unit * (1 + rounding))
+    return all(error <= limit for error in errors.served)
 
 
 def _mean(entity: Entity, prior: Prior, errors: Errors) -> Fraction:
@@ -131,3 +188,31 @@ def _mean(entity: Entity, prior: Prior, errors: Errors) -> Fraction:
     law = prior.total
     spend(prior.last + 1, (errors.unit.bit_length() // 30 + 1) * law.unit.bit_length())
     return Fraction(sum(w * errors.at(x) for x, w in law.items()), law.unit * errors.unit)
+
+
+def check_demands(problem: Problem, found: Figures) -> None:
+    """What the problem asks for must hold, whatever is claimed."""
+    demand("epsilon under the prior", found.private, problem.epsilon, problem.factor)
+    if problem.fallback is not None:
+        demand("the ordinary epsilon", found.ordinary, problem.fallback, problem.factor)
+    if problem.never_worse and not found.never_worse:
+        cap, worst = found.errors["baseline_mae"], found.errors["worst_error"]
+        raise Failed(
+            f"no input may have a larger error than geometric noise, {as_decimal(cap)}. Found {as_decimal(worst)}."
+        )
+
+
+def check_claim(document: Mapping[str, Any], problem: Problem, found: Figures) -> tuple[str, ...]:
+    """Everything that is claimed must hold; what is not looked at here is named."""
+    claim = document["claim"]
+    known = "epsilon ordinary_epsilon mae mse worst_error baseline_mae never_worse lower_bound meaning explained"
+    check_keys(claim, known)
+    claimed_epsilon(claim, "epsilon", found.private, problem.factor)
+    claimed_epsilon(claim, "ordinary_epsilon", found.ordinary, problem.factor)
+    for name, value in found.errors.items():
+        if name in claim:
+            claimed(claim, name, value)
+    if claim.get("never_worse") and not found.never_worse:
+        raise Failed("the claim never_worse does not hold.")
+    value = found.errors["mae" if problem.power == 1 else "mse"]
+    return check_bound(claim, document["provenance"], value, problem.program)

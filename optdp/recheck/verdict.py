@@ -60,7 +60,10 @@ def printable(path: str | os.PathLike[str]) -> str:
     return name if name.isprintable() else repr(name)
 
 
-shown = reprlib.repr
+def shown(value: Any) -> str:
+    """As much of a value as a line may show."""
+    text = reprlib.repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def must(condition: bool, rule: str, found: Any) -> None:

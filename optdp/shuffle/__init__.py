@@ -1,1 +1,29 @@
-"""Protocols of the shuffle model: what every person sends, and what is made of it."""
+"""Shuffle protocols: histograms, sums of numbers, and sums with metric privacy (B, C, D)."""
+
+from optdp.kind import Kind
+
+KINDS = (
+    Kind(
+        "metric-shuffle",
+        "a shuffled sum with metric privacy: its noise, its exact profile",
+        problem="optdp.shuffle.metric.problem:MetricShuffle",
+        solve="optdp.shuffle.metric.solve:solve_metric",
+        run="optdp.shuffle.metric.protocol:MetricProtocol",
+        compare="optdp.shuffle.metric.solve:race",
+        compared="optdp.shuffle.metric.solve:sheet",
+    ),
+    Kind(
+        "shuffle-histogram",
+        "a shuffled histogram by randomized response, as accurate as epsilon allows",
+        problem="optdp.shuffle.histogram.problem:ShuffleHistogram",
+        solve="optdp.shuffle.histogram.problem:solve_histogram",
+        run="optdp.shuffle.histogram.problem:HistogramProtocol",
+    ),
+    Kind(
+        "real-sum",
+        "the sum of numbers by one shuffled message from everybody",
+        problem="optdp.shuffle.real_sum.problem:RealSum",
+        solve="optdp.shuffle.real_sum.solve:solve_real_sum",
+        run="optdp.shuffle.real_sum.solve:RealSumProtocol",
+    ),
+)

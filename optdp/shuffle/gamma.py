@@ -14,12 +14,16 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from optdp.amplification.bounds import BOUNDS, FINE, MIDDLE, leader
+import numpy as np
+import numpy.typing as npt
+
+from optdp.amplification.bounds import BOUNDS, FINE, MIDDLE, leader, told
 from optdp.amplification.calibrate import answer
 from optdp.amplification.problem import Amplification
 from optdp.amplification.randomizers import KRR
 from optdp.errors import ProblemError
-from optdp.math.exact import down, log_upper
+from optdp.numbers.exact import down, log_upper, shown
+from optdp.work import Progress, silent
 
 GRID = 1 << 40
 """A deployed gamma is a multiple of 1/GRID."""
@@ -49,12 +53,12 @@ def deployed(gamma: float | Fraction) -> Fraction:
     return found
 
 
-def promised_delta(n: int, k: int, gamma: Fraction, epsilon: Fraction) -> float:
+def promised_delta(n: int, k: int, gamma: Fraction, epsilon: Fraction, progress: Progress = silent) -> float:
     """The delta that is proved for the deployed gamma: 0 where one report alone is private enough, 1 for nothing."""
     if Fraction(eps0_of(gamma, k)) <= epsilon:
         return 0.0
     question = Amplification(KRR(k, float(gamma)), n=n, epsilon=epsilon).question()
-    bound = BOUNDS[leader(question.setting)]
+    bound = told(BOUNDS[leader(question.setting)], "proving delta", progress)
     found = [answer(bound, "delta", question, grid) for grid in (MIDDLE, FINE)]
     return min((value for value in found if value is not None), default=1.0)
 
@@ -69,26 +73,54 @@ def worthwhile(delta: float, epsilon: Fraction) -> float:
     return delta
 
 
-def promised_epsilon(n: int, k: int, gamma: Fraction, delta: Fraction) -> float:
+def promised_epsilon(n: int, k: int, gamma: Fraction, delta: Fraction, progress: Progress = silent) -> float:
     """The epsilon that is proved for the deployed gamma: at most its eps0."""
     question = Amplification(KRR(k, float(gamma)), n=n, delta=delta).question()
-    bound = BOUNDS[leader(question.setting)]
+    bound = told(BOUNDS[leader(question.setting)], "proving epsilon", progress)
     found = [answer(bound, "epsilon", question, grid) for grid in (MIDDLE, FINE)]
     return min((value for value in found if value is not None), default=eps0_of(gamma, k))
 
 
-def least_gamma(n: int, k: int, epsilon: Fraction, delta: Fraction, grid: int = MIDDLE) -> float:
+def least_gamma(
+    n: int, k: int, epsilon: Fraction, delta: Fraction, grid: int = MIDDLE, progress: Progress = silent
+) -> float:
     """The least gamma, to some six digits: fast, for a search, and not yet a promise."""
     question = Amplification(KRR(k), n=n, epsilon=epsilon, delta=delta).question()
-    found = answer(BOUNDS[leader(question.setting)], "eps0", question, grid)
+    found = answer(told(BOUNDS[leader(question.setting)], "finding gamma", progress), "eps0", question, grid)
     return gamma_of(down(epsilon) if found is None else max(found, down(epsilon)), k)
 
 
-def private_gamma(n: int, k: int, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, float]:
+def private_gamma(
+    n: int, k: int, epsilon: Fraction, delta: Fraction, progress: Progress = silent
+) -> tuple[Fraction, float]:
     """The least multiple of 1/GRID, or one next to it, for which (epsilon, delta) is proved; and the proved delta."""
-    chosen = deployed(min(least_gamma(n, k, epsilon, delta, grid) for grid in (MIDDLE, FINE)))
+    chosen = deployed(min(least_gamma(n, k, epsilon, delta, grid, progress) for grid in (MIDDLE, FINE)))
     step = Fraction(1, GRID)
-    while (proved := promised_delta(n, k, chosen, epsilon)) > delta:
+    while (proved := promised_delta(n, k, chosen, epsilon, progress)) > delta:
         chosen = deployed(float(chosen + step))
         step *= 2
     return chosen, proved
+
+
+def check_rows(found: int, n: int) -> None:
+    """A design is for so many people: with fewer it would hide less, with more its estimate would be wrong."""
+    if found != n:
+        raise ProblemError(
+            f"The design is for n = {n} people. Found {found} row{'' if found == 1 else 's'}. Change n, or the data."
+        )
+
+
+def check_messages(messages: npt.ArrayLike, k: int) -> npt.NDArray[np.int64]:
+    """Messages from `0..k-1`."""
+    found = np.asarray(messages)
+    if found.ndim != 1 or not len(found):
+        raise ProblemError(f"Messages must be a list, not empty. Found {shown(messages)}.")
+    if found.dtype.kind not in "iu":
+        raise ProblemError(f"Messages must be whole numbers. Found {shown(found[0].item())} among them.")
+    wrong = np.flatnonzero((found < 0) | (found >= k))
+    if len(wrong):
+        raise ProblemError(
+            f"Messages must be from 0 to {k - 1}. Found {len(wrong)} outside, first {found[wrong[0]]} at position "
+            f"{wrong[0]}. Use the design that they were made with."
+        )
+    return found.astype(np.int64)

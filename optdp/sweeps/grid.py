@@ -21,7 +21,7 @@ from operator import index
 from typing import Any
 
 from optdp.errors import ProblemError
-from optdp.math.exact import show, shown, to_fraction
+from optdp.numbers.exact import show, shown, to_fraction
 
 MOST_POINTS = 1_000_000
 LONGEST_VALUE = 200

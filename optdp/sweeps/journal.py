@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from optdp.artifact.files import name_of
 from optdp.errors import ProblemError
+from optdp.files.atomic import name_of
 
 FORMAT = "optdp/sweep-journal"
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from optdp.errors import OptdpError, ProblemError
-from optdp.problem import KINDS, from_spec
+from optdp.files.models import file_model
+from optdp.kinds import KINDS, problem_class, solve
+from optdp.loading import built
 from optdp.sweeps.grid import Grid, Value
 
 DESCRIPTION = ("title", "source", "notes", "expect", "sweep")
@@ -66,7 +66,7 @@ def check_keys(base: Mapping[str, Any], grid: Grid) -> None:
         if key.split(".")[0] in (*DESCRIPTION, "kind"):
             raise ProblemError(f"A grid moves a number or a word of the problem. Found {key!r}, which is neither.")
     try:
-        KINDS[base["kind"]].model.model_validate(put(base, next(iter(grid))))
+        file_model(problem_class(KINDS[base["kind"]])).model_validate(put(base, next(iter(grid))))
     except ValidationError as error:
         for defect in error.errors(include_url=False):
             if defect["type"] == "extra_forbidden":
@@ -80,14 +80,12 @@ def solve_point(spec: Mapping[str, Any]) -> Row:
     """Solve a problem: `status`, `seconds`, `figures`, `sha256`, `error`. Whatever goes wrong is told in the row."""
     from threadpoolctl import threadpool_limits
 
-    from optdp.solution import solve
-
     with _ALONE, threadpool_limits(1):
         begin = time.perf_counter()
         try:
-            solution: Any = solve(from_spec(spec))
+            solution: Any = solve(built(spec))
             summary = solution.summary()
-            row: Row = {"status": summary["status"], "figures": dict(_flat(summary)), "sha256": _digest(solution)}
+            row: Row = {"status": summary["status"], "figures": dict(_flat(summary)), "sha256": solution.digest()}
             row["error"] = None
         except OptdpError as error:
             row = failed(str(error))
@@ -112,19 +110,3 @@ def _flat(figures: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
                 yield from _flat(value, f"{prefix}{name}.")
         elif (value is None or isinstance(value, str | int | float)) and (prefix or name not in _LEFT_OUT):
             yield prefix + name, None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _digest(solution: Any) -> str | None:
-    """The `sha256` that the solution's file would state, if that does not depend on where the file lies."""
-    if solution.problem.kind == "single-lte":
-        found: str = solution.artifact().sha256
-        return found
-    if solution.problem.kind == "multi-lte":
-        from optdp.artifact.files import read_bytes
-        from optdp.artifact.strict_json import parse
-
-        with tempfile.TemporaryDirectory(prefix="optdp-") as folder:
-            solution.save(Path(folder) / "plan")
-            stated: str = parse(read_bytes(Path(folder) / "plan" / "plan.json"))["sha256"]
-            return stated
-    return None

@@ -12,13 +12,14 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import optdp.work as work
 from optdp.errors import ProblemError, SolverError
-from optdp.math.exact import shown
+from optdp.numbers.exact import shown
 from optdp.sweeps.point import Row, failed, solve_point
 
 Task = tuple[int, dict[str, Any]]
@@ -37,7 +38,10 @@ _IGNORE = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 def solved_here(tasks: Iterable[Task]) -> Finished:
     """One point after another, in this process."""
     for point, spec in tasks:
-        yield point, solve_point(spec)
+        row = solve_point(spec)
+        if (stop := work.stopped()) is not None:  # whatever the row says, it may lack something
+            raise stop
+        yield point, row
 
 
 @contextmanager
@@ -57,18 +61,21 @@ def local_pool(workers: int | None, points: int) -> Iterator[Callable[[Iterable[
             raise ProblemError(
                 "Local workers need cryptography: pip install 'optdp[dask]'. Or solve one after another: --workers 0."
             ) from None
-        try:
-            with _uninterrupted():
-                cluster = distributed.LocalCluster(
-                    n_workers=size, threads_per_worker=1, processes=True, host="127.0.0.1", protocol="tls",
-                    security=security, dashboard_address=None, silence_logs=logging.CRITICAL, preload=[_IGNORE],
-                )  # fmt: skip
-        except (RuntimeError, OSError) as error:
-            raise SolverError(
-                f"dask's processes did not start ({type(error).__name__}). A script must call sweep under "
-                'if __name__ == "__main__":, for they read it again; or use workers = 0.'
-            ) from None
-        with cluster, distributed.Client(cluster, security=security, set_as_default=False) as client:
+        with ExitStack() as opened:
+            try:
+                with work.held(), _uninterrupted():
+                    cluster = opened.enter_context(
+                        distributed.LocalCluster(
+                            n_workers=size, threads_per_worker=1, processes=True, host="127.0.0.1", protocol="tls",
+                            security=security, dashboard_address=None, silence_logs=logging.CRITICAL, preload=[_IGNORE],
+                        )
+                    )  # fmt: skip
+            except (RuntimeError, OSError) as error:
+                raise SolverError(
+                    f"dask's processes did not start ({type(error).__name__}). A script must call sweep under "
+                    'if __name__ == "__main__":, for they read it again; or use workers = 0.'
+                ) from None
+            client = opened.enter_context(distributed.Client(cluster, security=security, set_as_default=False))
             yield lambda tasks: _solved(client, tasks, size)
 
 

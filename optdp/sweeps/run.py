@@ -13,16 +13,20 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from optdp.arguments import check_apart
-from optdp.artifact.files import write_bytes
-from optdp.errors import ProblemError
-from optdp.math.exact import shown
-from optdp.problem import beside, load_file, validated
+import optdp.work as work
+from optdp.errors import ProblemError, SolverError
+from optdp.files.atomic import check_apart, write_bytes
+from optdp.files.models import named_file
+from optdp.kinds import KINDS
+from optdp.loading import beside, load_file, named, names_file, validated
+from optdp.numbers.exact import shown
 from optdp.sweeps.grid import Grid, Value
 from optdp.sweeps.journal import Journal, journal
 from optdp.sweeps.point import Row, base_of, check_keys, put
 from optdp.sweeps.pool import Finished, Task, cluster_pool, local_pool, solved_here
 from optdp.sweeps.table import WRITERS, check_out, rows_of
+from optdp.work import Progress, Stopped
+from optdp.work.lines import reporting
 
 Say = Callable[[str], None]
 
@@ -34,11 +38,13 @@ class Plan:
     base: Mapping[str, Any]
     folder: Path
     grid: Grid
+    allow_outside: bool
+    """Whether files may be named that lie neither in that folder nor below it."""
 
     def spec(self, point: Mapping[str, Value]) -> dict[str, Any]:
         """The problem at a point; files are named in full, for workers may be elsewhere."""
         data = put(self.base, point)
-        beside(data, self.folder)
+        beside(data, self.folder, self.allow_outside)
         return data
 
     @property
@@ -50,7 +56,9 @@ class Plan:
     @property
     def digests(self) -> dict[str, str]:
         """The files that problem and grid name, and their digests."""
-        words = {*_words(self.base), *(str(value) for values in self.grid.values.values() for value in values)}
+        words = {part[key] for part, key in named(self.base)}
+        kind = KINDS[self.base["kind"]]
+        words |= {str(value) for key, values in self.grid.values.items() if names_file(kind, key) for value in values}
         found = {}
         for word in sorted(words):
             place = self.folder / word
@@ -75,11 +83,11 @@ class Swept:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with how far the sweep is."""
+    """A signal or the deadline, with how far the sweep is."""
 
-    def __init__(self, done: int, points: int) -> None:
+    def __init__(self, done: int, points: int, stop: Stopped) -> None:
         super().__init__(done, points)
-        self.done, self.points = done, points
+        self.done, self.points, self.why, self.exit_code = done, points, stop.why, stop.exit_code
 
 
 def sweep(
@@ -90,30 +98,68 @@ def sweep(
     scheduler: str | None = None,
     workers: int | None = None,
     fresh: bool = False,
+    allow_outside: bool = False,
+    progress: Progress | bool = False,
+    deadline: float | None = None,
 ) -> list[Row]:
-    """Solve a problem at every point of a grid: a list of rows, one for each point in the order of the grid.
+    """Solve a problem at every point of a grid.
 
-    `problem` is a problem file, its content as a mapping, or a SingleLTE or MultiLTE. `grid` maps keys of the problem's
-    file (`"population.p"`) to lists of values. Points are solved by processes on this machine (`workers`; 0 solves them
-    in this process and needs no dask), or by the dask cluster at `scheduler`. With `out` (.parquet, .csv, .jsonl) the
-    table is written, and an interrupted sweep goes on where it stopped.
+    Parameters
+    ----------
+    problem : str, Path, mapping or problem
+        A problem file, its content as a mapping, or a problem such as SingleLTE.
+    grid : mapping
+        Keys of the problem's file (`"population.p"`) with lists of values.
+    out : str or Path, optional
+        Write the table there (.parquet, .csv, .jsonl); an interrupted sweep goes on where it stopped.
+    scheduler : str, optional
+        The address of a dask cluster that solves the points.
+    workers : int, optional
+        Processes on this machine; 0 solves all points in this process and needs no dask.
+    fresh : bool
+        Begin again instead of going on.
+    allow_outside : bool
+        Whether the files that a problem file or its grid name may lie outside the problem file's folder.
+    progress : bool or callable
+        True prints to standard error how far it is; a function is called with a text.
+    deadline : float, optional
+        Seconds after which a sweep that is not complete raises SolverError; what is done is kept.
 
-    A row has the grid's values, `status`, `seconds`, the figures of the solution, `sha256` of its artifact, and
-    `error`: a point that cannot be solved is a row with the status "failed".
+    Returns
+    -------
+    list of dict
+        A row for each point, in the order of the grid: the grid's values, `status`, `seconds`, the figures of the
+        solution, `sha256` of its artifact, and `error`. A point that cannot be solved has the status "failed".
+
+    Examples
+    --------
+    >>> from optdp import Population, SingleLTE, sweep
+    >>> rows = sweep(SingleLTE(Population.binomial(10, "0.1"), epsilon=1), {"epsilon": ["0.5", "1"]}, workers=0)
+    >>> [round(row["mae"], 2) for row in rows]
+    [1.18, 0.46]
     """
     place = None if out is None else Path(out)
-    plan = plan_of(problem, Grid.of(grid))
-    return run(plan, place, scheduler, workers, fresh).rows
+    plan = plan_of(problem, Grid.of(grid), allow_outside)
+    with reporting(progress) as say, work.deadline(deadline) as clock:
+        try:
+            return run(plan, place, scheduler, workers, fresh, say).rows
+        except Interrupted as stopped:
+            if not clock.rung:
+                raise
+            kept = "The same call goes on from there." if place is not None and stopped.done else "Allow more time."
+            raise SolverError(
+                f"{stopped.why}; {stopped.done:,} of {stopped.points:,} points are done. {kept}"
+            ) from None
 
 
-def plan_of(problem: Any, grid: Grid) -> Plan:
+def plan_of(problem: Any, grid: Grid, allow_outside: bool = False) -> Plan:
     """The problem and the grid, keys checked."""
     folder = Path.cwd()
     if isinstance(problem, str | os.PathLike):
         path = Path(os.path.abspath(problem))
-        data, folder = load_file(path).data, path.parent
+        data, folder = load_file(path, allow_outside=allow_outside).data, path.parent
     elif isinstance(problem, Mapping):
-        data = problem
+        data, allow_outside = problem, True
     elif callable(getattr(problem, "spec", None)):
         data = problem.spec()
     else:
@@ -124,7 +170,10 @@ def plan_of(problem: Any, grid: Grid) -> Plan:
     validated(data)
     base = base_of(data)
     check_keys(base, grid)
-    return Plan(base, folder, grid)
+    kind = KINDS[base["kind"]]
+    for value in (value for key, values in grid.values.items() if names_file(kind, key) for value in values):
+        named_file(folder, str(value), allow_outside)
+    return Plan(base, folder, grid, allow_outside)
 
 
 def run(
@@ -152,12 +201,14 @@ def run(
                 say("starting")
                 with _pool(scheduler, workers, points - kept, warn) as solved:
                     _collect(solved(_left(plan, book)), book, points, say)
-        except KeyboardInterrupt:
-            raise Interrupted(len(book.done), points) from None
-        rows = rows_of(plan.grid, book.done)
-        if out is not None:
-            write_bytes(out, WRITERS[out.suffix](rows))
-            book.remove()
+        except KeyboardInterrupt as stop:
+            told = stop if isinstance(stop, Stopped) else work.stopped() or Stopped()
+            raise Interrupted(len(book.done), points, told) from None
+        with work.held(later=False):
+            rows = rows_of(plan.grid, book.done)
+            if out is not None:
+                write_bytes(out, WRITERS[out.suffix](rows))
+                book.remove()
     return Swept(rows, kept, time.perf_counter() - begin)
 
 
@@ -175,21 +226,16 @@ def _collect(finished: Finished, book: Journal, points: int, say: Say) -> None:
     for point, row in finished:
         if row["status"] == "interrupted":  # the best so far is not what this point's row should say
             raise KeyboardInterrupt
-        book.add(point, row)
+        with work.held():
+            book.add(point, row)
         failed += row["status"] == "failed"
         pace = (time.perf_counter() - begin) / (len(book.done) - before)
         say(_progress(len(book.done), points, failed, pace))
 
 
 def _progress(done: int, points: int, failed: int, pace: float) -> str:
-    left = f", about {_duration(pace * (points - done))} left" if pace else ""
+    left = f", about {work.duration(pace * (points - done))} left" if pace else ""
     return f"{done:,} of {points:,} points{f', {failed:,} failed' if failed else ''}{left}"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 @contextmanager
@@ -204,15 +250,3 @@ def _pool(
     else:
         with local_pool(workers, points) as solved:
             yield solved
-
-
-def _words(value: Any) -> Iterator[str]:
-    """Every text in a problem."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _words(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _words(inner)

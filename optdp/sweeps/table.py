@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from optdp.errors import ProblemError
+from optdp.files.atomic import check_writable
 from optdp.sweeps.grid import Grid, column
 
 Row = dict[str, Any]
@@ -73,8 +74,6 @@ WRITERS: dict[str, Callable[[Sequence[Row]], bytes]] = {".parquet": as_parquet, 
 
 def check_out(out: Path) -> None:
     """Refuse before a long sweep what could not be written after it."""
-    from optdp.arguments import check_writable
-
     if out.suffix not in WRITERS:
         raise ProblemError(f"--out must end in {', '.join(WRITERS)}. Found {out.name!r}.")
     check_writable(out)

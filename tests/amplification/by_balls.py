@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
-from optdp.amplification.balls import delta_ball, from_floats
-from optdp.amplification.cells import Cells
-from optdp.math.exact import ball, precision
+from optdp.amplification.family import Cells
+from optdp.numbers.exact import ball, precision
+from tests.amplification.balls import delta_ball, from_floats
 
 FACTORS = (Fraction(1), Fraction(9, 8), Fraction(3, 2), Fraction(5, 2))
 """Values of `e^epsilon` to try."""

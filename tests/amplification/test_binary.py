@@ -10,10 +10,10 @@ from fractions import Fraction
 import pytest
 from flint import arb
 
+from optdp import ProblemError
 from optdp.amplification.binary import Worst, binary_delta, data_set_delta, expanded_bound
-from optdp.errors import ProblemError
-from optdp.math.counts import CountSetting, count_delta, count_delta_ball, count_delta_sum
-from optdp.math.exact import ball, precision
+from optdp.numbers.counts import CountSetting, count_delta, count_delta_ball, count_delta_sum
+from optdp.numbers.exact import ball, precision
 
 
 def largest(n: int, eps0: Fraction, epsilon: Fraction) -> arb:

@@ -12,6 +12,7 @@ import pytest
 from scipy.integrate import dblquad, quad
 from scipy.special import k1
 
+from optdp import Amplification, Generic, ProblemError, solve
 from optdp.amplification.catalogue import (
     CATALOGUE,
     Hadamard,
@@ -24,8 +25,6 @@ from optdp.amplification.catalogue import (
     VariationRatio,
 )
 from optdp.amplification.family import Randomizer, Ratios, variation_cells
-from optdp.amplification.randomizers import Generic
-from optdp.errors import ProblemError
 from tests.amplification import oracle
 from tests.amplification.by_balls import FACTORS, delta, largest, log
 
@@ -86,12 +85,17 @@ DESIGNS: dict[str, tuple[Randomizer, Fraction, oracle.Channel, int]] = {
     "subset 4 3": (SubsetSelection(4, 3), P, subset_selection(4, 3, P), 3),
     "subset 5 2": (SubsetSelection(5, 2), Fraction(5), subset_selection(5, 2, Fraction(5)), 2),
     "subset 2 1": (SubsetSelection(2, 1), P, subset_selection(2, 1, P), 4),
-    "hadamard": (Hadamard(8), P, hadamard([1, 2, 4], 8, P), 3),
-    "hadamard, more rows": (Hadamard(8), Fraction(4), hadamard([1, 2, 3, 4, 7], 8, Fraction(4)), 2),
-    "rappor 3": (Rappor(), ROOT**2, unary(3, ROOT / (ROOT + 1), 1 / (ROOT + 1)), 3),
-    "rappor 4": (Rappor(), Fraction(9), unary(4, Fraction(3, 4), Fraction(1, 4)), 2),
-    "unary 3": (UnaryEncoding(), P, unary(3, Fraction(1, 2), 1 / (P + 1)), 3),
-    "unary 4": (UnaryEncoding(), Fraction(7), unary(4, Fraction(1, 2), Fraction(1, 8)), 2),
+    "hadamard 2": (Hadamard(8, 2), P, hadamard([1, 2], 8, P), 4),
+    "hadamard 3": (Hadamard(8, 3), P, hadamard([1, 2, 4], 8, P), 3),
+    "hadamard 3, dependent": (Hadamard(8, 3), P, hadamard([1, 2, 3], 8, P), 3),
+    "hadamard 4": (Hadamard(8, 4), P, hadamard([1, 2, 3, 4], 8, P), 3),
+    "hadamard 5": (Hadamard(8, 5), Fraction(4), hadamard([1, 2, 3, 4, 7], 8, Fraction(4)), 2),
+    "rappor 2": (Rappor(2), ROOT**2, unary(2, ROOT / (ROOT + 1), 1 / (ROOT + 1)), 5),
+    "rappor 3": (Rappor(3), ROOT**2, unary(3, ROOT / (ROOT + 1), 1 / (ROOT + 1)), 3),
+    "rappor 4": (Rappor(4), Fraction(9), unary(4, Fraction(3, 4), Fraction(1, 4)), 2),
+    "unary 2": (UnaryEncoding(2), P, unary(2, Fraction(1, 2), 1 / (P + 1)), 5),
+    "unary 3": (UnaryEncoding(3), P, unary(3, Fraction(1, 2), 1 / (P + 1)), 3),
+    "unary 4": (UnaryEncoding(4), Fraction(7), unary(4, Fraction(1, 2), Fraction(1, 8)), 2),
     "piecewise": (Piecewise(), ROOT**2, piecewise([Fraction(-1), Fraction(0), Fraction(1)], ROOT), 3),
     "piecewise, large": (
         Piecewise(),
@@ -100,8 +104,14 @@ DESIGNS: dict[str, tuple[Randomizer, Fraction, oracle.Channel, int]] = {
         3,
     ),
     "piecewise, more": (Piecewise(), ROOT**2, piecewise([Fraction(i, 2) for i in range(-2, 3)], ROOT), 2),
-    "hash, bijections": (LocalHash(3), P, local_hash([(0, 1, 2), (1, 2, 0)], 3, P), 3),
+    "hash 2": (LocalHash(2, 2), P, local_hash(list(product(range(2), repeat=2)), 2, P), 4),
+    "hash 3": (LocalHash(2, 3), P, local_hash(list(product(range(2), repeat=3)), 2, P), 3),
+    "hash to 3": (LocalHash(3, 2), P, local_hash(list(product(range(3), repeat=2)), 3, P), 2),
+    "hash to 3, three": (LocalHash(3, 3), P, local_hash(list(product(range(3), repeat=3)), 3, P), 2),
 }
+UNKNOWN: dict[str, Randomizer] = {"hadamard": Hadamard(8), "rappor": Rappor(), "unary": UnaryEncoding()}
+UNKNOWN |= {"hash": LocalHash(2), "hash to": LocalHash(3)}
+"""The same where nobody says how many values there are."""
 
 
 @pytest.mark.parametrize("name", DESIGNS)
@@ -124,6 +134,47 @@ def test_designs_lie_around_the_worst_data_set(name: str) -> None:
             assert delta(variation_cells(ratios), n, factor) <= largest(Generic().blankets(eps0), n, factor) * (
                 1 + 1e-11
             )
+
+
+@pytest.mark.parametrize("name", [name for name in DESIGNS if name.split(" ")[0] in UNKNOWN])
+def test_bounds_for_any_number_of_values_hold_for_each(name: str) -> None:
+    known, p, matrix, n = DESIGNS[name]
+    found = UNKNOWN["hash to" if "to" in name else name.split(" ")[0]]
+    for factor in FACTORS:
+        if factor < p:
+            worst = float(oracle.worst_exact(matrix, n, factor))
+            lower, better = (largest(one.data_sets(log(p)), n, factor) for one in (found, known))
+            assert 0 < lower <= better <= worst * (1 + 1e-11)
+            assert worst * (1 - 1e-11) <= largest(known.blankets(log(p)), n, factor)
+            assert largest(known.blankets(log(p)), n, factor) <= largest(found.blankets(log(p)), n, factor) * (
+                1 + 1e-11
+            )
+
+
+@pytest.mark.parametrize(
+    ("d", "n", "eps0", "epsilon"), [(2, 3, "1.5", "0.5"), (2, 5, "3", "0.2"), (3, 3, "2", "0.4"), (4, 2, "1", "0.3")]
+)
+@pytest.mark.parametrize("kind", [Rappor, UnaryEncoding])
+def test_printed_bounds_of_encodings(
+    kind: type[Rappor | UnaryEncoding], d: int, n: int, eps0: str, epsilon: str
+) -> None:
+    """Against every data set of the channel with rational entries on either side of the true ones, `e^eps0` a root."""
+    power = Fraction(eps0) if kind is UnaryEncoding else Fraction(eps0) / 2
+    truths = []
+    for root in oracle.exp_enclosure(power):
+        kept = Fraction(1, 2) if kind is UnaryEncoding else root / (root + 1)
+        truths.append(oracle.worst(unary(d, kept, 1 / (root + 1)), n, Fraction(epsilon)))
+    truth = [min(low for low, _ in truths) * (1 - 1e-12), max(high for _, high in truths) * (1 + 1e-12)]
+    for found in (solve(Amplification(kind(given), eps0=eps0, n=n, epsilon=epsilon)) for given in (None, d)):
+        assert found.lower is not None
+        assert 0.0 < found.lower <= truth[1]
+        assert found.value >= truth[0]
+
+
+def test_the_lower_bound_of_two_values() -> None:
+    """With two values nobody can hold a third one, with which the figure would be .141211."""
+    found = [solve(Amplification(Rappor(d), eps0="1.5", n=3, epsilon="0.5")).lower for d in (None, 2, 3)]
+    assert found == [pytest.approx(value, abs=1e-6) for value in (0.119121, 0.119121, 0.141211)]
 
 
 @pytest.mark.parametrize("name", DESIGNS)
@@ -155,7 +206,8 @@ def test_ratios_are_those_of_the_channel(name: str) -> None:
         for one in matrix
         for two in matrix
     )
-    assert ratios.beta == pytest.approx(float(beta), rel=1e-12)
+    if not isinstance(found, LocalHash):  # its ratios are those of any family, even one without collisions
+        assert ratios.beta == pytest.approx(float(beta), rel=1e-12)
     assert ratios.beta >= float(beta) * (1 - 1e-14)
     assert ratios.p == pytest.approx(float(p), rel=1e-14)
     assert ratios.q >= float(oracle.ratio(matrix)) * (1 - 1e-14)
@@ -258,6 +310,12 @@ def test_variation_ratio_takes_what_can_be() -> None:
         (Hadamard, (True,)),
         (LocalHash, (1,)),
         (LocalHash, (2.0,)),
+        (LocalHash, (2, 1)),
+        (Hadamard, (8, 8)),
+        (Hadamard, (8, 1)),
+        (Rappor, (1,)),
+        (Rappor, (2.5,)),
+        (UnaryEncoding, (0,)),
         (VariationRatio, (0.0,)),
         (VariationRatio, (1.0,)),
         (VariationRatio, (math.nan,)),

@@ -18,7 +18,7 @@ from scipy.special import gammaln, xlogy
 from scipy.stats import binom
 
 from optdp.amplification import closed_forms as forms
-from optdp.math.exact import precision
+from optdp.numbers.exact import precision
 
 Bound = Callable[[float, float, float], float | None]
 

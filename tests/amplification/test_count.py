@@ -11,8 +11,8 @@ import pytest
 from flint import arb
 
 from optdp import KRRCount, ProblemError, solve
-from optdp.math.exact import ball, precision
-from optdp.problem import from_spec
+from optdp.loading import built
+from optdp.numbers.exact import ball, precision
 
 
 def divergence(n: int, held: int, k: int, eps0: Fraction, epsilon: Fraction, back: bool = False) -> arb:
@@ -184,4 +184,4 @@ def test_bad_input(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ProblemError, match=words):
         KRRCount(**given)
     with pytest.raises(ProblemError):
-        from_spec({"kind": "krr-count"} | {name: value for name, value in given.items() if value is not None})
+        built({"kind": "krr-count"} | {name: value for name, value in given.items() if value is not None})

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from optdp.amplification.additive import Gaussian, Laplace
+from optdp import KRR, Channel, Gaussian, Generic, Laplace, ProblemError, decompose
 from optdp.amplification.catalogue import (
     Hadamard,
     LocalHash,
@@ -20,11 +20,8 @@ from optdp.amplification.catalogue import (
     UnaryEncoding,
     VariationRatio,
 )
-from optdp.amplification.channel import Channel
-from optdp.amplification.decomposition import Blanket, decompose
+from optdp.amplification.decomposition import Blanket
 from optdp.amplification.family import Randomizer
-from optdp.amplification.randomizers import KRR, Generic
-from optdp.errors import ProblemError
 
 CHANNEL = Channel.of([[0.5, 0.3, 0.2, 0.0], [0.2, 0.5, 0.2, 0.1], [0.25, 0.25, 0.25, 0.25]])
 FINITE = [(KRR(2), 1.0, 2, 2), (KRR(5), 0.3, 5, 5), (LocalHash(4), 2.0, 4, 4), (CHANNEL, math.inf, 3, 4)]

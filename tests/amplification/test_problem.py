@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,17 +14,15 @@ import pytest
 
 from optdp import KRR, Amplification, Channel, Gaussian, Generic, Laplace, ProblemError, load, solve
 from optdp.amplification import catalogue
-from optdp.problem import from_spec, load_file
+from optdp.loading import built, load_file
+from tests import command_line
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 GIVEN: dict[str, Any] = {"eps0": "2", "n": 1000, "delta": "1e-6"}
 
 
-def optdp(*args: object, cwd: Path = ROOT, timeout: float = 100) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "optdp.cli", *map(str, args)], capture_output=True, text=True, cwd=cwd, check=False,
-        env={**os.environ, "COLUMNS": "200", "PYTHONPATH": str(ROOT)}, timeout=timeout,
-    )  # fmt: skip
+def optdp(*args: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return command_line.in_process(*args, cwd=cwd)
 
 
 def refused(done: subprocess.CompletedProcess[str], words: str = "") -> None:
@@ -176,7 +172,7 @@ def test_what_always_has_a_solution() -> None:
 def test_extreme_gammas_are_refused_or_answered(gamma: str, k: int | None) -> None:
     spec: dict[str, Any] = {"kind": "amplification", "n": 1000, "delta": "1e-6"}
     law = {"kind": "k-rr", "gamma": gamma} | ({} if k is None else {"k": k})
-    in_process(lambda: solve(from_spec(spec | {"randomizer": law} | ({"epsilon": 1} if k is None else {}))))  # type: ignore[arg-type]
+    in_process(lambda: solve(built(spec | {"randomizer": law} | ({"epsilon": 1} if k is None else {}))))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("entry", ["1e-20", "1e-100", "1e-310", "1e-320"])
@@ -184,7 +180,7 @@ def test_extreme_channels_are_refused_or_answered(entry: str) -> None:
     law = {"kind": "channel", "matrix": [["1", entry], [entry, "1"]]}
     spec = {"kind": "amplification", "n": 1000, "delta": "1e-6", "randomizer": law}
     with contextlib.suppress(ProblemError):  # a warning or any other error would be one
-        assert solve(from_spec(spec)).value > 0  # type: ignore[call-overload]
+        assert solve(built(spec)).value > 0  # type: ignore[call-overload]
 
 
 # ---------------------------------------------------------------------------------------------------- from a mapping
@@ -253,12 +249,12 @@ def spec(**changes: Any) -> dict[str, Any]:
     ids=lambda changes: repr(changes)[:50],
 )
 def test_bad_mappings(changes: dict[str, Any]) -> None:
-    in_process(lambda: from_spec(spec(**changes)))
+    in_process(lambda: built(spec(**changes)))
 
 
 @pytest.mark.parametrize("data", [5, [], None, "kind"], ids=repr)
 def test_what_is_no_mapping(data: Any) -> None:
-    in_process(lambda: from_spec(data))
+    in_process(lambda: built(data))
 
 
 # ------------------------------------------------------------------------------------------------------ hostile files
@@ -352,14 +348,14 @@ def test_hostile_files_at_the_command_line(name: str, folder: Path) -> None:
     ],
 )  # fmt: skip
 def test_bad_sweeps(more: str, tmp_path: Path) -> None:
-    from optdp.curve import sweep
+    from optdp.sweeps.curve import sweep
 
     (tmp_path / "p.toml").write_text(HEAD + KRR3 + more)
     in_process(lambda: sweep(load_file(tmp_path / "p.toml")))
 
 
 def test_a_deep_expectation_does_not_stop_a_curve(tmp_path: Path) -> None:
-    from optdp.curve import sweep
+    from optdp.sweeps.curve import sweep
 
     (tmp_path / "p.toml").write_text(HEAD + KRR3 + SWEEP + "[expect" + ".a" * 3000 + "]\nb = 1\n")
     try:
@@ -370,7 +366,7 @@ def test_a_deep_expectation_does_not_stop_a_curve(tmp_path: Path) -> None:
 
 
 def test_too_many_values_are_refused(tmp_path: Path) -> None:
-    from optdp.curve import sweep
+    from optdp.sweeps.curve import sweep
 
     (tmp_path / "p.toml").write_text(HEAD + KRR3 + '[sweep]\nover = "n"\nvalues = [' + "100," * 20_000 + "]\n")
     file = load_file(tmp_path / "p.toml")
@@ -388,7 +384,7 @@ def test_very_many_messages(tmp_path: Path) -> None:
     row = ",".join(["0.00001"] * 100_000)
     (tmp_path / "wide.csv").write_text(f"{row}\n{row}\n")
     (tmp_path / "p.toml").write_text(CHANNEL + 'csv = "wide.csv"\n')
-    done = optdp("solve", tmp_path / "p.toml", timeout=90)
+    done = optdp("solve", tmp_path / "p.toml")
     assert "Traceback" not in done.stderr, done.stderr[-600:]
     assert done.returncode in (0, 2)
 

@@ -13,16 +13,12 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import laplace, norm
 
-from optdp.amplification.additive import Gaussian, Laplace
-from optdp.amplification.balls import delta_ball, from_floats
-from optdp.amplification.cells import Cells
-from optdp.amplification.channel import Channel
-from optdp.amplification.family import Ratios, variation_cells
-from optdp.amplification.randomizers import KRR, Generic
-from optdp.errors import ProblemError
-from optdp.math.exact import ball, precision
-from optdp.math.gaussian import gaussian_delta
+from optdp import KRR, Channel, Gaussian, Generic, Laplace, ProblemError
+from optdp.amplification.family import Cells, Ratios, variation_cells
+from optdp.numbers.divergence import gaussian_delta
+from optdp.numbers.exact import ball, precision
 from tests.amplification import oracle
+from tests.amplification.balls import delta_ball, from_floats
 from tests.amplification.by_balls import FACTORS, delta, largest, log
 
 EXACT = 1e-12

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from optdp.artifact.format import Artifact
+from optdp.single.format import Artifact
 
 
 @pytest.fixture(scope="session")

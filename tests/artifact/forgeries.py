@@ -26,10 +26,11 @@ from scipy.optimize import linprog
 
 from optdp import MultiLTE, Population, SingleLTE, solve, verify, verify_plan
 from optdp.errors import ArtifactError, CertificateError, OptdpError
-from optdp.math.exact import decimal_up
-from optdp.noise.certify import certify
+from optdp.numbers.exact import decimal_up
+from optdp.single.certify import certify
 from tests.artifact import test_plan as plans
 from tests.exact_checker import Checked, conditionals
+from tests.spelling import as_written
 
 Document = dict[str, Any]
 Change = Callable[[Document, Random, list[Document]], None]
@@ -53,11 +54,11 @@ def originals() -> list[Document]:
         SingleLTE(half, "0.5", method="geometric"),
         SingleLTE(half, "1", method="shifting"),
     ]
-    return [_document(problem) for problem in problems]
+    return [document_of(problem) for problem in problems]
 
 
-def _document(problem: SingleLTE) -> Document:
-    from optdp.artifact.format import to_json
+def document_of(problem: SingleLTE) -> Document:
+    from optdp.single.format import to_json
 
     found: Document = json.loads(to_json(solve(problem).artifact()))
     return found
@@ -68,7 +69,7 @@ def sealed(document: Document) -> bytes:
     rest = {key: value for key, value in document.items() if key != "sha256"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
     rest["sha256"] = hashlib.sha256(text.encode()).hexdigest()
-    return json.dumps(rest).encode()
+    return as_written(rest)
 
 
 # ---------------------------------------------------------------------- the least error of any mechanism
@@ -76,7 +77,7 @@ def sealed(document: Document) -> bytes:
 
 @lru_cache(maxsize=4096)
 def least_error(text: str) -> float:
-    """The optimum of a problem without its fallback, in floating point."""
+    """The optimum of a problem, in floating point."""
     spec = json.loads(text)
     priors = spec["population"] if isinstance(spec["population"], list) else [spec["population"]]
     people = [[np.array(law, dtype=float) for law in person] for prior in priors for person in conditionals(prior)[0]]
@@ -117,6 +118,15 @@ def least_error(text: str) -> float:
             row[k] = inside[k] * distance[k]
             above.append(row.ravel())
             bounds.append(2 * q / (1 - q * q) - beyond[1][k] + 1e-9)
+    if spec.get("fallback_epsilon") is not None:
+        fallback = float(Fraction(spec["fallback_epsilon"]))
+        reach, most = (1, math.exp(fallback / largest)) if unit else (largest, math.exp(fallback))
+        for i, j in itertools.permutations(range(size), 2):
+            for s in x if abs(i - j) <= reach else []:
+                row = np.zeros((size, size))
+                row[i, s], row[j, s] = inside[i], -most * inside[j]
+                above.append(row.ravel())
+                bounds.append(0.0)
     found = linprog(cost, above, bounds, np.kron(np.eye(size), np.ones(size)), np.ones(size), method="highs")
     return float(found.fun) + float(prior @ beyond[power]) if found.status == 0 else math.inf
 
@@ -402,19 +412,19 @@ def forged(every: list[Document], turn: int, random: Random) -> Document:
 
 def at_the_edge(document: Document, random: Random, path: Path) -> None:
     """The epsilon that the table really has, as exactly as a claim can say it, or a hair less."""
-    from optdp.artifact.verify import open_artifact
+    from optdp.artifact import OpenedMatrix, open_artifact
 
     path.write_bytes(sealed(document))
     try:
-        _, problem, matrix = open_artifact(path)
-        found = certify(problem, matrix).epsilon
+        opened = open_artifact(path, OpenedMatrix, check=False)
+        found = certify(opened.problem, opened.matrix).epsilon
     except (OptdpError, ArithmeticError):
         return
     if found is not None and 0 < found < 100:
         hair = random.choice([Fraction(0), Fraction(1, 10**20), Fraction(1, 10**12), Fraction(1, 10**6)])
         text = decimal_up(found * (1 - hair), 25)
         document["claim"]["epsilon"] = text
-        if random.random() < 0.5 and matrix.q is None:
+        if random.random() < 0.5 and opened.matrix.q is None:
             document["problem"]["epsilon"] = text
 
 

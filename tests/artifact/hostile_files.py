@@ -49,12 +49,7 @@ FAMILIES: tuple[Family, ...] = (
     hostile_forms.enormous,
     hostile_forms.long_tables,
     hostile_forms.wild_prices,
-    hostile_forms.zip_bombs,
-    hostile_forms.lying_zips,
-    hostile_forms.lying_zips,
-    hostile_forms.pickles,
-    hostile_forms.odd_arrays,
-    hostile_forms.strange_members,
+    hostile_forms.archives,
     hostile_forms.plan_folders,
     hostile_forms.plan_folders,
     hostile_forms.orders,
@@ -106,7 +101,7 @@ def case(folder: Path, seed: int, number: int) -> tuple[str, list[str]]:
 
 def answer(number: int, family: str, argv: list[str]) -> Answer:
     """Run a command in this process, as the program would."""
-    from optdp import cli
+    from optdp.cli import main as cli
 
     said, printed = io.StringIO(), io.StringIO()
     before = sys.argv
@@ -265,7 +260,7 @@ def through_the_program(seed: int, numbers: list[int]) -> Iterator[Answer]:
             family, argv = case(Path(home) / "case", seed, number)
             with open(Path(home) / "said", "w+b") as said:
                 begin = time.perf_counter()
-                command = [sys.executable, "-S", "-c", MEASURED, sys.executable, "-m", "optdp.cli"]
+                command = [sys.executable, "-S", "-c", MEASURED, sys.executable, "-m", "optdp"]
                 command += [*_patience(family), *argv]
                 try:
                     worker = subprocess.run(

@@ -17,20 +17,23 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from optdp import MultiLTE, Population, SingleLTE, solve
-from optdp.artifact import files, format, plan, temporaries
+from optdp import MultiLTE, Population, SingleLTE, export, solve
 from optdp.errors import OptdpError
-from optdp.mallows.artifact import write_order
-from optdp.mallows.groups import Groups
-from optdp.mallows.problem import OrderShuffle
+from optdp.files import atomic
+from optdp.order.format import write_order
+from optdp.order.groups import Groups
+from optdp.order.problem import OrderShuffle
+from optdp.plan import verify as plan
+from optdp.single import format
 
 Save = Callable[[Path], None]
 State = dict[str, bytes] | bytes | None
-WATCHED = {files.__file__, temporaries.__file__}
+WATCHED = {atomic.__file__, atomic.__file__}
 
 
 def things() -> dict[str, tuple[Save, Save]]:
@@ -40,16 +43,28 @@ def things() -> dict[str, tuple[Save, Save]]:
     first, second = (solve(OrderShuffle(Groups.of([[0, 1], [2, 3]], n), "1", ordering="rcm")) for n in (4, 9))
     return {
         "a.json": (lambda path: format.write(small, path), lambda path: format.write(large, path)),
-        "a.npz": (lambda path: format.write(small, path), lambda path: format.write(large, path)),
         "plan": (lambda path: plan.write_plan(two, path), lambda path: plan.write_plan(three, path)),
         "order.json": (lambda path: write_order(first, path), lambda path: write_order(second, path)),
+        "sampler": (_exporting(small), _exporting(large)),
+        "samplers": (_exporting(small, large), _exporting(large, small, small)),
     }
+
+
+def _exporting(*tables: format.Artifact) -> Save:
+    """How samplers in C are saved: a folder with two files, or one for each party of a plan; made before, once."""
+    subjects = [export.of_table(table.matrix(table.inputs[1])) for table in tables]
+    if len(tables) > 1:
+        subjects = [replace(subject, folder=f"party-{i}") for i, subject in enumerate(subjects)]
+    target = export.TARGETS["c"]
+    made = {subject.artifact.sha256: target.make(subject) for subject in subjects}
+    ready = replace(target, make=lambda subject: made[subject.artifact.sha256])
+    return lambda path: list(export.write(subjects, ready, path)).clear()
 
 
 def state(path: Path) -> State:
     """What is at a path."""
     if path.is_dir():
-        return {item.name: item.read_bytes() for item in path.iterdir()}
+        return {str(item.relative_to(path)): item.read_bytes() for item in path.rglob("*") if item.is_file()}
     return path.read_bytes() if path.exists() else None
 
 
@@ -186,7 +201,7 @@ def _start(act: Callable[[], None]) -> int:
 
 def _clear(place: Path) -> None:
     if place.is_dir():
-        temporaries.remove_folder(place)
+        atomic.remove_folder(place)
     else:
         place.unlink(missing_ok=True)
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from optdp import Population, SingleLTE, solve, verify
-from optdp.artifact import npz
-from optdp.artifact.format import read
-from optdp.errors import ArtifactError, ProblemError
-from optdp.math import effort
-from optdp.noise import files
-from optdp.problem import load
+from optdp.errors import ProblemError
+from optdp.loading import load
+from optdp.people import files
+from optdp.work import account as effort
 from tests.artifact import hostile_files
 from tests.artifact.hostile_files import Answer, answer
 from tests.artifact.hostile_forms import plan_documents
@@ -123,7 +121,7 @@ def test_what_is_left_alone_is_the_bound(small: Path, tmp_path: Path) -> None:
     """A table that can be measured is verified, whether or not there are steps left for the proof of the bound."""
     document = json.loads(small.read_bytes())
     assert document["provenance"]["prices"]
-    document["provenance"], document["sha256"] = {}, ""
+    document["provenance"], document["claim"]["lower_bound"], document["sha256"] = {}, None, ""
     bare = tmp_path / "bare.json"
     from tests.artifact.forgeries import sealed
 
@@ -158,25 +156,12 @@ def test_many_populations_are_counted_together(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("text", ["a = [" + "1," * 400_000 + "]", 'a = "' + "x" * 9_000_000 + '"', "[a]\n" * 200_000])
-def test_problem_files_of_megabytes_are_not_parsed(text: str, tmp_path: Path) -> None:
+def test_problem_files_of_megabytes_are_not_parsed(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "p.toml"
     path.write_text(text)
-    begin = time.process_time()
+    monkeypatch.setattr(tomllib, "loads", None)
     with pytest.raises(ProblemError, match="200,000 numbers"):
         load(path)
-    assert time.process_time() - begin < 1
-
-
-def test_a_zip_of_empty_rows_is_refused(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from optdp.artifact.format import to_npz
-
-    data = to_npz(read(small))
-    assert npz.unpack(data)
-    from optdp.artifact import strict_json
-
-    monkeypatch.setattr(strict_json, "MAX_VALUES", 20)
-    with pytest.raises(ArtifactError, match="10 weights at most"):
-        npz.unpack(data)
 
 
 # ---------------------------------------------------------------------- the harness itself
@@ -187,9 +172,7 @@ def test_whoever_is_killed_is_killed_for_its_own_file(tmp_path: Path) -> None:
         while True:
             pass
 
-    text, code, spent = hostile_files._apart(busy, 0.3)
-    assert (text, code) == ("", -signal.SIGKILL)
-    assert 0.2 < spent[1] < 3
+    assert hostile_files._apart(busy, 0.3)[:2] == ("", -signal.SIGKILL)
     assert hostile_files._apart(lambda: "x" * 200_000, 5.0)[:2] == ("x" * 200_000, 0)
     assert hostile_files._apart(lambda: str(os.getpid()), 5.0)[0] != str(os.getpid())
 

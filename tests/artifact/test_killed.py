@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from optdp.artifact import files, temporaries
+from optdp.files import atomic
 from tests.artifact.killing import run
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
-@pytest.mark.parametrize(("way", "number"), [("lines", 4), ("random", 40), ("together", 1)])
+@pytest.mark.parametrize(("way", "number"), [("lines", 9), ("random", 42), ("together", 1)])
 def test_nothing_is_torn_and_nothing_stays(tmp_path: Path, way: str, number: int) -> None:
     found = run(tmp_path, way, number)
     assert found["killed"] >= (10 if way == "together" else 40)
@@ -49,10 +49,10 @@ def test_only_the_temporaries_of_the_dead_are_removed(tmp_path: Path) -> None:
         (tmp_path / name).write_text("mine")
     (tmp_path / ".optdp-2222222222222222.tmp").symlink_to(tmp_path / others[0])
     os.mkfifo(tmp_path / ".optdp-3333333333333333.tmp")
-    with temporaries.file_beside(tmp_path / "b") as (path, file), temporaries.folder_beside(tmp_path / "c") as place:
+    with atomic.file_beside(tmp_path / "b") as (path, file), atomic.folder_beside(tmp_path / "c") as place:
         file.write(b"not ready")
         (place / "plan.json").write_text("not ready")
-        files.write_bytes(tmp_path / "a.json", b"{}")
+        atomic.write_bytes(tmp_path / "a.json", b"{}")
         held = {path.name, place.name}
         stay = {*others, kept, ".optdp-2222222222222222.tmp", ".optdp-3333333333333333.tmp", "a.json"}
         assert set(os.listdir(tmp_path)) == stay | held
@@ -64,9 +64,9 @@ def test_only_the_temporaries_of_the_dead_are_removed(tmp_path: Path) -> None:
 def test_without_locks_nothing_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     left = tmp_path / ".optdp-0123456789abcdef.tmp"
     left.write_text("x")
-    monkeypatch.setattr(temporaries, "fcntl", None)
-    files.write_bytes(tmp_path / "a.json", b"{}")
-    files.write_folder(tmp_path / "plan", {"plan.json": b"{}"})
+    monkeypatch.setattr(atomic, "fcntl", None)
+    atomic.write_bytes(tmp_path / "a.json", b"{}")
+    atomic.write_folder(tmp_path / "plan", {"plan.json": b"{}"})
     assert sorted(os.listdir(tmp_path)) == [left.name, "a.json", "plan"]
 
 
@@ -74,20 +74,20 @@ def test_a_temporary_that_somebody_removes_at_once_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sweeper between the making of a name and its lock."""
-    usual = temporaries._holds
+    usual = atomic._holds
     seen: list[Path] = []
 
     def late(handle: int, path: Path) -> bool:
         if len(seen) < 3:
-            temporaries.sweep(path.parent)
+            atomic.sweep(path.parent)
         seen.append(path)
         return usual(handle, path)
 
-    monkeypatch.setattr(temporaries, "_holds", late)
-    files.write_bytes(tmp_path / "a.json", b"{}")
+    monkeypatch.setattr(atomic, "_holds", late)
+    atomic.write_bytes(tmp_path / "a.json", b"{}")
     assert len(seen) == 4
     seen.clear()
-    files.write_folder(tmp_path / "plan", {"plan.json": b"{}"})
+    atomic.write_folder(tmp_path / "plan", {"plan.json": b"{}"})
     assert sorted(os.listdir(tmp_path)) == ["a.json", "plan"]
     assert (tmp_path / "a.json").read_bytes() == b"{}"
     assert os.listdir(tmp_path / "plan") == ["plan.json"]
@@ -100,7 +100,7 @@ def test_killed_between_two_renames_the_only_copies_are_kept(tmp_path: Path) -> 
         folder.mkdir()
         (folder / "plan.json").write_text("x")
     (tmp_path / ".optdp-0123456789abcde0.old").mkdir()
-    files.write_bytes(tmp_path / "a.json", b"{}")
+    atomic.write_bytes(tmp_path / "a.json", b"{}")
     assert (old / "plan.json").exists()
     assert (new / "plan.json").exists()
     assert not (tmp_path / ".optdp-0123456789abcde0.old").exists()

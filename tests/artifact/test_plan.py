@@ -14,7 +14,6 @@ import math
 import os
 import random
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -27,13 +26,16 @@ import numpy.typing as npt
 import pytest
 
 from optdp import ArtifactError, CertificateError, MultiLTE, Population, ProblemError, SharedNoise, solve, verify_plan
-from optdp.artifact import files, temporaries
-from optdp.artifact.plan import check_target, open_party
-from optdp.artifact.verify import verify
-from optdp.deploy import join
+from optdp.artifact import OpenedParty, open_artifact, verify
 from optdp.errors import OptdpError
-from optdp.noise.divisible_certify import certify_shared
-from optdp.plan import PlanSolution
+from optdp.files import atomic
+from optdp.plan.aggregate import join
+from optdp.plan.divisible_certify import certify_shared
+from optdp.plan.format import Member
+from optdp.plan.solve import PlanSolution
+from optdp.plan.verify import check_target
+from tests.cli.test_cli import optdp
+from tests.spelling import as_written
 
 Document = dict[str, Any]
 Change = Callable[["Forgery", random.Random], None]
@@ -59,6 +61,10 @@ def original(solved: PlanSolution, tmp_path_factory: pytest.TempPathFactory) -> 
 def folder(original: Path, tmp_path: Path) -> Path:
     """A copy to change."""
     return shutil.copytree(original, tmp_path / "plan")
+
+
+def open_party(path: Path) -> Member:
+    return open_artifact(path, OpenedParty).member
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -108,7 +114,7 @@ class Forgery:
         for i, document in enumerate([self.plan, *self.parties]):
             path = folder / (f"party-{i - 1}.json" if i else "plan.json")
             path.unlink(missing_ok=True)  # to write over a file takes some file systems long
-            path.write_text(json.dumps(document))
+            path.write_bytes(as_written(document))
         return folder
 
     def claims(self) -> list[Document]:
@@ -116,10 +122,8 @@ class Forgery:
 
 
 def refused(folder: Path, kind: type[OptdpError] = ArtifactError) -> str:
-    begin = time.perf_counter()
     with pytest.raises(kind) as caught:
         verify_plan(folder)
-    assert time.perf_counter() - begin < 10
     message = str(caught.value)
     assert message.isprintable()
     assert len(message) < 1400
@@ -335,9 +339,11 @@ def test_a_pipe_does_not_hold_up_anybody(folder: Path) -> None:
 
 
 def test_what_is_not_a_folder(original: Path, tmp_path: Path) -> None:
-    for path in (tmp_path / "none", original / "plan.json", Path("\0"), tmp_path / ("x" * 300)):
+    for path in (tmp_path / "none", Path("\0"), tmp_path / ("x" * 300)):
         with pytest.raises(ArtifactError, match="cannot read"):
             verify_plan(path)
+    with pytest.raises(ArtifactError, match="Give the plan's folder"):
+        verify_plan(original / "plan.json")
 
 
 def test_swapped_files(folder: Path) -> None:
@@ -352,7 +358,7 @@ def test_swapped_files(folder: Path) -> None:
 def test_a_file_of_another_plan(folder: Path, original: Path, tmp_path: Path) -> None:
     other = Forgery(original)
     other.plan["problem"]["epsilon"] = "0.6"
-    other.plan["provenance"] = {}
+    other.plan["provenance"], other.plan["claim"]["lower_bound"] = {}, None
     (tmp_path / "other").mkdir()
     other.seal().write(tmp_path / "other")
     verify_plan(tmp_path / "other")
@@ -457,7 +463,7 @@ CHANGES: dict[str, tuple[Callable[[Document], object], str]] = {
                 "population": {"kind": "binomial", "n": 2, "p": "1/2"},
             }
         ),
-        "several entities",
+        "kind must be multi-lte",
     ),
     "problem-unknown": (lambda plan: plan["problem"].update(kind="other"), "kind"),
     "problem-three": (lambda plan: plan["problem"]["parties"].append(plan["problem"]["parties"][0]), "3 parties"),
@@ -612,7 +618,8 @@ def test_a_consistent_plan_that_is_not_private(folder: Path) -> None:
         for x, row in enumerate(party["weights"]):
             row[:] = [[x, int(party["denominator"])]]
     for claim in forgery.claims():
-        claim.update(mae="9", mse="9", ordinary_epsilon="infinite")
+        loose = {"mae": "9", "mse": "9", "ordinary_epsilon": "infinite"}
+        claim.update({name: value for name, value in loose.items() if name in claim})
     forgery.seal().write(folder)
     assert "epsilon" in refused(folder, CertificateError)
 
@@ -623,7 +630,8 @@ def test_one_entry_moved_is_enough(folder: Path) -> None:
     least, most = min(row, key=lambda pair: pair[1]), max(row, key=lambda pair: pair[1])
     least[1], most[1] = least[1] * 50, most[1] - least[1] * 49
     for claim in forgery.claims():
-        claim.update(mae="9", mse="99", ordinary_epsilon="infinite")
+        loose = {"mae": "9", "mse": "99", "ordinary_epsilon": "infinite"}
+        claim.update({name: value for name, value in loose.items() if name in claim})
     forgery.seal().write(folder)
     assert Real(forgery).broken_claims(forgery)
     refused(folder, CertificateError)
@@ -803,9 +811,10 @@ def modest(forgery: Forgery, chance: random.Random) -> None:
     """Claims that are true of almost anything, so that privacy alone can refuse; often those of privacy too."""
     wide = chance.random() < 0.5
     for claim in forgery.claims():
-        claim.update(mae="1000", mse="100000", ordinary_epsilon="infinite")
-        if "baseline_mae" in claim:
-            claim.update(baseline_mae="1000", lower_bound=None)
+        loose = {"mae": "1000", "mse": "100000", "ordinary_epsilon": "infinite", "baseline_mae": "1000"}
+        claim.update({name: value for name, value in loose.items() if name in claim})
+        if "lower_bound" in claim:
+            claim["lower_bound"] = None
         if wide:
             claim["epsilon"] = forgery.plan["problem"]["epsilon"]
 
@@ -1021,9 +1030,9 @@ def test_a_failed_write_leaves_what_was_there(
         at = 1
     with monkeypatch.context() as patch:
         if where == "write_bytes":
-            patch.setattr(files, "write_bytes", failing(at, error, files.write_bytes))
+            patch.setattr(atomic, "write_bytes", failing(at, error, atomic.write_bytes))
         elif where == "rename":
-            patch.setattr(temporaries, "exchange", lambda *_: False)  # as where names cannot change places
+            patch.setattr(atomic, "exchange", lambda *_: False)  # as where names cannot change places
             patch.setattr(os, "rename", failing(at, error, os.rename))
         else:
             patch.setattr(Path, "mkdir", failing(at, error, Path.mkdir))
@@ -1041,13 +1050,13 @@ def test_a_file_put_there_while_writing_is_kept(
     solved: PlanSolution, original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: bool
 ) -> None:
     target = shutil.copytree(original, tmp_path / "plan")
-    usual = temporaries.exchange
+    usual = atomic.exchange
 
     def late(one: Path, other: Path) -> bool:
         (target / "late.txt").write_text("mine")
         return at_once and usual(one, other)
 
-    monkeypatch.setattr(temporaries, "exchange", late)
+    monkeypatch.setattr(atomic, "exchange", late)
     for _ in range(2):  # the second one finds what the first left
         solved.save(target)
         monkeypatch.undo()
@@ -1116,7 +1125,7 @@ def test_a_parent_that_is_read_only(solved: PlanSolution, tmp_path: Path) -> Non
 
 
 def test_one_file_is_not_verified(original: Path) -> None:
-    with pytest.raises(ArtifactError, match=r"party-0\.json is one party's part of a plan.*Verify its folder"):
+    with pytest.raises(ArtifactError, match=r"party-0\.json is one party's file of a plan.*private only as a whole"):
         verify(original / "party-0.json")
 
 
@@ -1127,35 +1136,40 @@ def test_one_file_suffices_to_take_part(original: Path, tmp_path: Path) -> None:
     assert member.party == 1
     assert len(member.table.sample(2, 10)) == 10
     addresses = ["localhost:7001", "localhost:7002"]
-    for party, value, given, kind, words in (
-        (1, 2, addresses[:1], ProblemError, "2 addresses"),
-        (1, 2, [*addresses, "localhost:7003"], ProblemError, "2 addresses"),
-        (1, 77, addresses, ProblemError, r"0\.\.4"),
-        (1, -77, addresses, ProblemError, r"0\.\.4"),
-        (0, 2, addresses, ArtifactError, "party-0.json"),
-        (-1, 2, addresses, ArtifactError, "cannot read"),
+    for value, given, kind, words in (
+        (2, addresses[:1], ProblemError, "2 addresses"),
+        (2, [*addresses, "localhost:7003"], ProblemError, "2 addresses"),
+        (77, addresses, ProblemError, r"0\.\.4"),
+        (-77, addresses, ProblemError, r"0\.\.4"),
     ):
         with pytest.raises(kind, match=words) as caught:
-            join(tmp_path, party, value, given, timeout=1)
+            join(member, value, given, timeout=1)
         said = str(caught.value).replace(str(tmp_path), "")
         assert "77" not in said
         assert "\n" not in said
-    (tmp_path / "party-1.json").rename(tmp_path / "party-0.json")
-    with pytest.raises(ArtifactError, match="this is the file of party 1, not of party 0"):
-        join(tmp_path, 0, 2, addresses, timeout=1)
+
+
+def test_aggregate_takes_the_file_of_its_party(original: Path, tmp_path: Path) -> None:
+    shutil.copy(original / "party-1.json", tmp_path / "party-0.json")
+    command = ["aggregate", tmp_path, "--input", 2, "--parties", "localhost:7001,localhost:7002", "--party"]
+    wrong, missing = optdp(*command, 0), optdp(*command, 1)
+    assert (wrong.returncode, missing.returncode) == (2, 2)
+    assert "this is the file of party 1, not of party 0" in wrong.stderr
+    assert "cannot read" in missing.stderr
 
 
 def test_a_party_file_of_no_party(original: Path, tmp_path: Path) -> None:
     forgery = Forgery(original)
     party = forgery.parties[0]
     for change, words in (
-        ({"problem": {"kind": "single-lte"}}, "is missing"),
-        ({"problem": {"kind": 5}}, "kind"),
+        ({"problem": {"kind": "single-lte"}}, "is a noise matrix. Give one party's file"),
+        ({"problem": {"kind": 5}}, "is a noise matrix. Give one party's file"),
+        ({"problem": {"kind": "multi-lte"}}, "is missing"),
         ({"claim": {}}, "party must be"),
         ({"claim": {"party": 0}}, "plan must be"),
     ):
         changed = {key: value for key, value in {**party, **change}.items() if key != "sha256"}
-        (tmp_path / "party-0.json").write_text(json.dumps({**changed, "sha256": digest(changed)}))
+        (tmp_path / "party-0.json").write_bytes(as_written({**changed, "sha256": digest(changed)}))
         with pytest.raises(ArtifactError, match=words) as caught:
             open_party(tmp_path / "party-0.json")
         assert "party-0.json" in str(caught.value)

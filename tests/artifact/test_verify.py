@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from optdp import ArtifactError, CertificateError, NoiseMatrix, Population, SingleLTE, epsilon_under, solve, verify
-from optdp.artifact.format import Artifact, write
-from optdp.errors import OptdpError
-from optdp.math.exact import decimal_up, geometric_ratio
+from optdp import ArtifactError, CertificateError, Population, SingleLTE, epsilon_under, solve, verify
+from optdp.errors import OptdpError, ProblemError
+from optdp.numbers.exact import decimal_up, geometric_ratio
+from optdp.single.format import Artifact, write
 from tests.exact_checker import Checked
 
 SOLVED = solve(SingleLTE(Population.binomial(12, "0.5"), "0.5"))
@@ -92,20 +92,6 @@ def test_outputs_beyond_the_rows_are_refused_with_geometric_noise_outside(tmp_pa
         verify(tmp_path / "a.json")
 
 
-def test_a_clamped_table_with_a_tail_is_measured_at_every_input(tmp_path: Path) -> None:
-    problem = SingleLTE(Population.binomial(60, "0.5"), "0.3")
-    matrix = NoiseMatrix((5, 5), (5, 30), 2, (((5, 2),),), problem.q, "clamp", 60)
-    artifact = Artifact(
-        matrix.inputs, matrix.outputs, 2, matrix.rows, "clamp", matrix.q, problem.spec(),
-        {"epsilon": "0.3", "ordinary_epsilon": "infinite"}, {},
-    )  # fmt: skip
-    write(artifact, tmp_path / "a.json")
-    worst = max(Checked(tmp_path / "a.json").errors())
-    assert worst > 19
-    with pytest.raises(CertificateError):
-        verify(tmp_path / "a.json")
-
-
 def test_people_who_are_not_independent_under_geometric_noise() -> None:
     """The sum is 5 if the person says no, and 0 or 10 if yes: output 5 gives it away, though noise is added."""
     geometric = solve(SingleLTE(Population.binomial(10, "0.5"), "0.3", method="geometric"))
@@ -154,3 +140,26 @@ def test_forged_tables_are_never_accepted_above_their_claim(tmp_path: Path) -> N
 def test_claims_round_to_the_private_side() -> None:
     for value in (Fraction(1, 3), Fraction(2, 3), Fraction(10**25 + 1, 10**25)):
         assert Fraction(decimal_up(value)) >= value
+
+
+@pytest.mark.parametrize("error", [ArithmeticError, ProblemError])
+def test_a_table_that_cannot_be_measured_is_refused_with_its_reason(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def stopped(*_: Any) -> None:
+        raise error("a ball without bounds")
+
+    monkeypatch.setattr("optdp.single.verify.certify", stopped)
+    with pytest.raises(ArtifactError, match=r"^The table cannot be measured: a ball without bounds$"):
+        verify(forge(tmp_path / "a.json"))
+
+
+@pytest.mark.parametrize("epsilon", ["1e-1000", "1e-13", "0", "101"])
+def test_an_epsilon_out_of_range_is_refused_in_a_line(epsilon: str, tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match="epsilon must be"):
+        verify(forge(tmp_path / "a.json", problem={**SOLVED.artifact().problem, "epsilon": epsilon}))
+
+
+def test_a_law_with_a_huge_sum_is_refused_in_a_line() -> None:
+    with pytest.raises(ProblemError, match="sum to exactly 1"):
+        Population.iid(3, ["1e999", "0.5"])

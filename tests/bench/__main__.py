@@ -21,18 +21,19 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from optdp import Population, SingleLTE, solve, verify
-from optdp.errors import OptdpError
-from optdp.math.exact import precision
-from optdp.noise.draft import Draft
-from optdp.noise.lp import formulate
-from optdp.solvers.compare import raw_epsilon
-from optdp.solvers.cvxpy import cvxpy_solvers, solve_cvxpy
+from optdp import OptdpError, Population, SingleLTE, solve, verify
+from optdp.comparison import raw_epsilon
+from optdp.numbers.exact import precision
+from optdp.programs.cvxpy import cvxpy_solvers, solve_cvxpy
+from optdp.single.bound import Draft
+from optdp.single.lp import formulate
 from tests.bench.amplification import amplification
 from tests.bench.audit import audit
 from tests.bench.hostile import hostile
+from tests.bench.large import large
+from tests.bench.mutants import survivors
 from tests.bench.orders import orders
-from tests.bench.plans import large, plans
+from tests.bench.plans import large_plans, plans
 from tests.bench.samplers import samplers
 from tests.bench.shuffle import shuffle
 from tests.random_problems import problem as random_problem
@@ -63,7 +64,7 @@ def peer(problem: SingleLTE, solver: str) -> tuple[float, str]:
 
 def plain_highs(problem: SingleLTE) -> float:
     """The plain program in highspy, from formulating to its answer, in seconds."""
-    from optdp.solvers.highs import solve_highs
+    from optdp.programs.highs import solve_highs
 
     begin = time.perf_counter()
     with precision():
@@ -128,7 +129,7 @@ def scale(quick: bool) -> None:
         script = (
             "import json, resource, time\n"
             "from optdp import Population, SingleLTE, solve\n"
-            "import optdp.noise.engines\n"
+            "import optdp.single.engines\n"
             f"begin = time.perf_counter(); solution = solve(SingleLTE({call}))\n"
             "print(json.dumps([time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,"
             " solution.mae, solution.gap, solution.engine, sum(map(len, solution.mechanism.rows))]))\n"
@@ -183,7 +184,7 @@ def deploy(quick: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.json"
         solution.save(path)
-        command = [sys.executable, "-m", "optdp.cli", "verify", str(path)]
+        command = [sys.executable, "-m", "optdp", "verify", str(path)]
         seconds = timed(lambda: subprocess.run(command, check=True, capture_output=True), 3)
         table.add_row("optdp verify, whole process", f"{seconds:.2f} s")
         table.add_row("size of the artifact", f"{path.stat().st_size / 1024:.0f} kB")
@@ -200,6 +201,7 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "random": random,
     "deploy": deploy,
     "plans": plans,
+    "large-plans": large_plans,
     "large": large,
     "amplification": amplification,
     "shuffle": shuffle,
@@ -207,15 +209,18 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "samplers": samplers,
     "hostile": hostile,
     "audit": audit,
+    "mutants": survivors,
 }
+ONLY_BY_NAME = ("mutants",)
+"""What takes hours."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], help="which; all by default")
+    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], help="which; by default all but mutants")
     parser.add_argument("--quick", action="store_true", help="small sizes only")
     chosen = parser.parse_args()
-    for name in chosen.names or BENCHMARKS:
+    for name in chosen.names or [name for name in BENCHMARKS if name not in ONLY_BY_NAME]:
         BENCHMARKS[name](chosen.quick)
     console.print(f"peak memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 

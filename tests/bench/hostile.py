@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tests.artifact import forgeries, hostile_files, killing, mutations
+from tests.artifact import forgeries, hostile_files, killing, mutations, two_opinions
 from tests.twenty_problems import contents, started
 
 console = Console(width=160)
@@ -23,6 +23,8 @@ def hostile(quick: bool) -> None:
     _count("byte-level mutations", lambda folder: mutations.tally(folder, 2026, 10_000 // part))
     _count("forged artifacts", lambda folder: forgeries.tally(folder, 2026, 6500 // part))
     _count("forged plans", lambda folder: forgeries.tally_plans(folder, 2026, 3500 // part))
+    kinds = {"artifact": 6000 // part, "plan": 2000 // part, "order": 3000 // part}
+    _count("forged files before both checkers", lambda folder: two_opinions.tally(folder, 2026, kinds))
     for way, number in (("random", 100), ("lines", part), ("together", 3)):
         _count(f"kill -9, {way}", lambda folder, way=way, number=number: Counter(killing.run(folder, way, number)))  # type: ignore[misc]
     _answers(5000 // part, 50 // (5 if quick else 1))

@@ -15,11 +15,12 @@ from rich.console import Console
 from rich.table import Table
 from scipy.spatial import cKDTree
 
-from optdp.mallows.bounds import lower_bound
-from optdp.mallows.groups import Groups, Whole
-from optdp.mallows.orderings import applicable
-from optdp.mallows.portfolio import best_order
-from optdp.mallows.sensitivity import paper_sensitivity, sensitivity, width
+from optdp import Groups
+from optdp.order.bounds import lower_bound
+from optdp.order.groups import Whole
+from optdp.order.mechanism import paper_sensitivity, sensitivity, width
+from optdp.order.orderings import applicable
+from optdp.order.solve import best_order
 
 console = Console(width=150)
 TWITCH = Path(__file__).parents[2].parent / "shared" / "data" / "twitch_engb_edges.csv"

@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.table import Table
 
 from optdp import SGDL, MultiLTE, Population, solve
-from optdp.noise.block_model import to_cvxpy
-from optdp.noise.joint import Draft
-from optdp.noise.parties import parties_of
+from optdp.plan.joint import Draft
+from optdp.plan.parties import parties_of
+from tests.plan.block_model import to_cvxpy
 
 CASES: list[tuple[int, int, str, str, int]] = [
     (2, 25, "0.5", "0.5", 14),
@@ -62,13 +62,13 @@ def peer(problem: MultiLTE, margin: int, sweeps: int) -> tuple[float, float, flo
     return seconds, plan.error(), excess * float(problem.epsilon)
 
 
-def large(quick: bool) -> None:
+def large_plans(quick: bool) -> None:
     """The plans of the library that take minutes: time, error and bound."""
-    from optdp.problem import library, load_file
+    from optdp.loading import library, load_file
 
     table = Table("file", "people", "geometric", "optdp", "eps proved", "bound", "seconds")
     for path in library():
-        problem = load_file(path).problem
+        problem = load_file(path, allow_outside=True).problem
         if not isinstance(problem, MultiLTE) or sum(party.last for party in problem.parties) <= 2000 or quick:
             continue
         found = solve(problem)

@@ -23,9 +23,8 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import chi2
 
-from optdp import Population, SingleLTE, solve
+from optdp import NoiseMatrix, Population, SingleLTE, solve
 from optdp.export import export
-from optdp.noise.matrix import NoiseMatrix
 
 console = Console(width=150)
 

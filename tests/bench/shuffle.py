@@ -28,9 +28,8 @@ from scipy.optimize import brentq
 from scipy.signal import fftconvolve
 from scipy.stats import nbinom
 
-from optdp import MetricShuffle, RealSum, solve
-from optdp.shuffle.metric_solve import compare_mechanisms
-from optdp.shuffle.theorems import theorem_4_1, theorem_4_1_noise
+from optdp import MetricShuffle, RealSum, compare_mechanisms, solve
+from optdp.shuffle.metric.theorems import theorem_4_1, theorem_4_1_noise
 
 console = Console(width=150)
 DISCRETISED = 1e-5
@@ -147,7 +146,7 @@ RUN = """
 import json, resource, sys, time
 import numpy as np
 from optdp import MetricShuffle, solve
-from optdp.math.source import Source
+from optdp.numbers.draws import Source
 mechanism, n, more = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
 begin = time.perf_counter()
 solution = solve(MetricShuffle(mechanism, n, 100, "1e-6", "0.1", **more))
@@ -184,7 +183,7 @@ def runs(quick: bool) -> None:
         )
         script = (
             "import resource, subprocess, sys\n"
-            "command = [sys.executable, '-m', 'optdp.cli', *sys.argv[1:]]\n"
+            "command = [sys.executable, '-m', 'optdp', *sys.argv[1:]]\n"
             "subprocess.run(command, check=True, stdout=subprocess.DEVNULL)\n"
             "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)\n"
         )

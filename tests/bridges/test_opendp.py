@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from math import nextafter
 from pathlib import Path
@@ -193,7 +192,7 @@ def test_who_has_not_agreed_is_told_what_to_say(count: Solution) -> None:
         count.to_opendp()
 
 
-def test_without_opendp_the_extra_is_named(count: Solution, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+def test_without_opendp_the_extra_is_named(count: Solution, missing: Callable[..., None]) -> None:
+    missing("opendp.prelude")
     with pytest.raises(ProblemError, match=r"pip install 'optdp\[opendp\]'"):
         count.to_opendp()

@@ -14,10 +14,9 @@ from typing import Any
 
 import pytest
 
-from optdp.artifact.format import Artifact
+from optdp import NoiseMatrix, SharedNoise
 from optdp.export import export
-from optdp.noise.matrix import NoiseMatrix
-from optdp.noise.shared_noise import SharedNoise
+from optdp.single.format import Artifact
 
 HERE = Path(__file__).parent
 WARNINGS = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-O2"]

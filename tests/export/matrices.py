@@ -7,9 +7,9 @@ from fractions import Fraction
 from functools import cache
 from itertools import pairwise
 
-from optdp import Population, SingleLTE, solve
-from optdp.math.exact import geometric_ratio
-from optdp.noise.matrix import NoiseMatrix, Outside, Row
+from optdp import NoiseMatrix, Population, SingleLTE, solve
+from optdp.mechanism.matrix import Outside, Row
+from optdp.numbers.exact import geometric_ratio
 
 
 def table(

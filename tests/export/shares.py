@@ -8,8 +8,8 @@ from functools import cache
 from itertools import pairwise
 
 from optdp import MultiLTE, Population, SharedNoise, solve
-from optdp.math.exact import geometric_ratio
-from optdp.noise.matrix import Row
+from optdp.mechanism.matrix import Row
+from optdp.numbers.exact import geometric_ratio
 
 
 def rows(count: int, places: tuple[int, int], bits: int, longest: int = 7) -> tuple[Row, ...]:

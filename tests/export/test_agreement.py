@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import random
 import shutil
+import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from optdp import NoiseMatrix, ProblemError, SharedNoise
 from optdp.export import export
 from optdp.export.layout import FAR, layout
 from optdp.export.vectors import RELEASED, STOPPED, vectors
-from optdp.noise.cuts import END
-from optdp.noise.matrix import NoiseMatrix
-from optdp.noise.shared_noise import SharedNoise
-from tests.export.languages import LANGUAGES, Draw, run
+from optdp.mechanism.cuts import END
+from tests.export.languages import LANGUAGES, Draw, load, need, run
 from tests.export.matrices import matrices, table
 from tests.export.shares import shares
 
@@ -209,3 +214,102 @@ def test_releases_beyond_all_bounds_are_the_bound(language: str, tmp_path: Path)
     draws: list[Draw] = [(2, words), (2, words | {0: 0})]
     assert matrix.drawing.draw(2, words.__getitem__) < -FAR
     assert [drawn.released for drawn in LANGUAGES[language](matrix, draws, tmp_path)] == [-FAR, FAR]
+
+
+# ---------------------------------------------------------------------- words and inputs that are none
+
+
+TOO_LARGE = (1 << 62, (1 << 62) + 1, 1 << 63, (1 << 64) - 1)
+
+
+def spoilt(matrix: NoiseMatrix | SharedNoise) -> list[Draw]:
+    """Draws that release something, each with one of the words that it asks for made too large, early and late ones."""
+    draws: list[Draw] = []
+    for found in vectors(matrix.drawing, "spoilt", plain=4, rare=60):
+        if found.outcome == RELEASED:
+            places = {min(found.words), max(found.words)}
+            draws += [
+                (found.x, {**found.words, place: word})
+                for place in places
+                for word in TOO_LARGE
+                if place in _asked(matrix, found.x, {**found.words, place: word})
+            ]
+    assert any(max(words) >= matrix.drawing.slots for _, words in draws) or matrix.drawing.limbs == 1
+    return draws
+
+
+def _asked(matrix: NoiseMatrix | SharedNoise, x: int, words: Mapping[int, int]) -> set[int]:
+    """The places that every sampler looks at: the first of every slot, and those that ties lead to."""
+    asked = set(range(matrix.drawing.slots))
+
+    def word(place: int) -> int:
+        asked.add(place)
+        return words[place] % (1 << 62)
+
+    with contextlib.suppress(KeyError):
+        matrix.drawing.draw(x, word)
+    return asked
+
+
+@pytest.mark.parametrize("language", ["python", "c", "js"])
+def test_a_word_of_more_than_62_bits_is_refused(language: str, tmp_path: Path) -> None:
+    for name, matrix in tables().items():
+        draws = spoilt(matrix)
+        assert len(draws) > 50
+        found = LANGUAGES[language](matrix, draws, tmp_path / name)
+        assert [drawn.released for drawn in found] == [None] * len(draws), name
+
+
+def test_the_library_and_sql_refuse_such_words_too(tmp_path: Path) -> None:
+    for name, matrix in tables().items():
+        for word in (*TOO_LARGE, -1, True):
+            with pytest.raises(ProblemError, match="62 bits"):
+                matrix.drawing.draw(matrix.last, lambda _, word=word: word)  # type: ignore[misc]
+        (path,) = export(matrix, "sql", tmp_path / name)
+        with contextlib.closing(sqlite3.connect(":memory:")) as base:
+            base.executescript(path.read_text())
+            for word in (1 << 62, -1, 0.5, "x", (1 << 63) - 1):
+                with pytest.raises(sqlite3.IntegrityError):
+                    base.execute("INSERT INTO optdp_words VALUES (1, 0, ?)", (word,))
+
+
+@pytest.mark.parametrize("word", [True, False, -1, 0.5, 3.0, "3", None, np.True_])
+def test_words_are_whole_numbers(word: Any, tmp_path: Path) -> None:
+    matrix = matrices()["clamped tail"]
+    (path,) = export(matrix, "python", tmp_path / "python")
+    with pytest.raises(ValueError, match="62 bits"):
+        load(path)["draw"](3, lambda _: word)
+    if word is not None and not isinstance(word, str | np.bool_):
+        (path,) = export(matrix, "js", tmp_path / "js")
+        half = str(word).lower()
+        script = (
+            f"import {{ draw }} from {json.dumps(path.as_uri())};\n"
+            f"for (const word of [[{half}, 1], [1, {half}], [1], [1, 1, 1]]) {{\n"
+            "  try { draw(3, () => word); console.log('released'); } catch (error) { console.log(error.name); }\n}\n"
+        )
+        (tmp_path / "try.mjs").write_text(script)
+        said = run(need("node"), tmp_path / "try.mjs").stdout.split()
+        whole = half == "3.0"  # for JavaScript it is 3
+        assert said == ["released" if whole else "RangeError"] * 2 + ["RangeError"] * 2
+
+
+@pytest.mark.parametrize("x", [True, False, np.True_, np.False_, 2.0, 2.5, "2", None, Fraction(2), Decimal(2), 10, -1])
+def test_inputs_are_whole_numbers(x: Any, tmp_path: Path) -> None:
+    """True counts as 1 for Python; as the input of a release it is a mistake."""
+    matrix = matrices()["clamped tail"]
+    (path,) = export(matrix, "python", tmp_path / "python")
+    sampler = load(path)
+    for call in (sampler["release"], lambda x: sampler["release_many"]([2, x]), lambda x: sampler["draw"](x, int)):
+        with pytest.raises(ValueError, match="an input must be a whole number"):
+            call(x)
+    for sample in (matrix.sample, next(iter(shares().values())).sample):
+        with pytest.raises(ProblemError):
+            sample(x if x != 10 else 10**6)
+    for column in ([2, x], (x,)):
+        with pytest.raises(ProblemError):
+            matrix.sample(column)
+    if type(x) is bool:
+        (path,) = export(matrix, "js", tmp_path / "js")
+        script = f"import {{ release }} from {json.dumps(path.as_uri())};\nrelease({str(x).lower()});\n"
+        (tmp_path / "try.mjs").write_text(script)
+        assert "RangeError" in run(need("node"), tmp_path / "try.mjs").stderr

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from optdp import MultiLTE, Population, SingleLTE, solve, verify
-from optdp.artifact.format import write as save
-from optdp.errors import ProblemError
+from optdp import MultiLTE, Population, ProblemError, SingleLTE, solve, verify
 from optdp.export import TARGETS, export, write
 from optdp.export.subject import stop_cost, subjects
+from optdp.single.format import write as save
+from tests.command_line import in_process
 from tests.export.languages import load, run
 
 PEOPLE = Population.binomial(6, "0.5")
@@ -34,7 +38,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def optdp(*args: object) -> subprocess.CompletedProcess[str]:
-    return run(sys.executable, "-m", "optdp.cli", *args)
+    return in_process(*args)
 
 
 def test_a_sampler_says_what_it_is_and_how_to_test_it(home: Path, tmp_path: Path) -> None:
@@ -149,7 +153,7 @@ def test_one_share_of_noise_alone(home: Path, tmp_path: Path) -> None:
 
 
 def test_the_tables_of_a_share(home: Path, tmp_path: Path) -> None:
-    """The table and the contraction, in files of one form; `verify` takes the npz back as a party's file."""
+    """The table and the contraction, in files of one form."""
     parquet = pytest.importorskip("pyarrow.parquet")
     document = json.loads((home / "shares" / "party-0.json").read_text())
     for target in ("csv", "npz", "parquet"):
@@ -165,8 +169,7 @@ def test_the_tables_of_a_share(home: Path, tmp_path: Path) -> None:
 
 
 def test_a_forged_claim_writes_nothing(home: Path, tmp_path: Path) -> None:
-    from optdp.artifact.format import Artifact, read
-    from optdp.artifact.format import write as save
+    from optdp.single.format import Artifact, read
 
     true = read(home / "one.json")
     forged = Artifact(
@@ -183,30 +186,27 @@ def test_the_current_folder_and_names_that_a_shell_would_run(home: Path, tmp_pat
     """What is said to be the next command tests the sampler, and nothing else, whatever the folder is called."""
     odd = tmp_path / "x;touch ran;y z"
     odd.mkdir()
-    code = [sys.executable, "-m", "optdp.cli", "export", home / "one.json", "--to"]
-    here = run(*code, "csv", "--out", ".", cwd=odd)
+    code = [sys.executable, "-m", "optdp", "export", home / "one.json", "--to"]
+    here = run(*code, "npz", "--out", ".", cwd=odd)
     assert here.returncode == 0, here.stderr
-    assert (odd / "matrix.csv").exists()
+    assert (odd / "matrix.npz").exists()
+    assert "earlier export of this form" in run(*code, "csv", "--out", ".", cwd=odd).stderr
     assert run(*code, "c", "--out", "/", cwd=odd).stderr.count("Traceback") == 0
     for target in ("python", "sql"):
         figures = json.loads(run(*code, target, "--out", odd, "--json").stdout)
         (test,) = figures["test"]
-        done = run("sh", "-c", test.replace("python ", f"{sys.executable} "), cwd=tmp_path)
+        done = run("sh", "-c", test.replace("python ", f"{shlex.quote(sys.executable)} "), cwd=tmp_path)
         assert (done.returncode, (tmp_path / "ran").exists()) == (0, False), done.stderr
         assert done.stdout.strip() == ("" if target == "sql" else f"ok {verify(home / 'one.json').artifact.sha256}")
 
 
 def test_a_wide_table_takes_no_more_than_it_holds(home: Path, tmp_path: Path) -> None:
     """Outputs up to 2^30, of which the rows use one: no vector goes there step by step."""
-    found = verify(home / "one.json").artifact
+    found = verify(home / "one.json").matrix
     rows = tuple(((0, found.denominator),) for _ in found.rows)
-    claim = {"epsilon": "0.5", "ordinary_epsilon": "2"}
-    problem = {**found.problem, "never_worse": False}
-    wide = replace(found, outputs=(0, 2**30), rows=rows, claim=claim, problem=problem, provenance={}, sha256="")
-    save(wide, tmp_path / "wide.json")
-    (path,) = export(tmp_path / "wide.json", "python", tmp_path)
+    (path,) = export(replace(found, outputs=(0, 2**30), rows=rows), "python", tmp_path)
     assert path.stat().st_size < 100_000
-    assert load(path)["self_test"]() == wide.sha256
+    assert re.fullmatch("[0-9a-f]{64}", load(path)["self_test"]())
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc here")
@@ -219,3 +219,111 @@ def test_the_program_in_c_refuses_lines_that_are_not_one_number(home: Path, tmp_
         assert (done.returncode, done.stdout) == (2, b""), line
     with open("/dev/full", "w") as full:
         assert subprocess.run([program, "3", "3"], stdout=full, timeout=20, check=False).returncode == 1
+
+
+# ---------------------------------------------------------------------- whole or not at all
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("target", ["c", "csv"])
+def test_an_export_replaces_an_earlier_one_and_nothing_else(target: str, home: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    of_one = ["sampler.c", "sampler.h"] if target == "c" else ["matrix.csv", "matrix.csv.meta.json"]
+    export(home / "one.json", target, out)
+    assert names(out) == of_one
+    before = {name: (out / name).read_bytes() for name in of_one}
+    if target == "c":  # what the next command makes goes with the sampler that it was made from
+        (out / "sampler").write_bytes(b"program")
+    export(verify(home / "one.json").matrix, target, out)
+    assert names(out) == of_one
+    assert {name: (out / name).read_bytes() for name in of_one} != before
+    export(home / "shares", target, tmp_path / "plan")
+    many = names(tmp_path / "plan")
+    assert {name.split("/")[0] for name in many} == {"party-0", "party-1"}
+    export(home / "plan", target, tmp_path / "plan")
+    assert len(names(tmp_path / "plan")) == 4, "a contraction of before is gone"
+    assert names(tmp_path) == sorted(
+        [f"out/{name}" for name in of_one] + [f"plan/{n}" for n in names(tmp_path / "plan")]
+    )
+
+
+@pytest.mark.parametrize("target", ["c", "csv"])
+def test_a_folder_of_others_is_left_alone(target: str, home: Path, tmp_path: Path) -> None:
+    first = "sampler.c" if target == "c" else "matrix.csv"
+    for number, foreign in enumerate(
+        (["notes.txt"], [first], ["sampler.py"], [first, "notes.txt"], [".hidden"], ["party-0/mine"], [first, "deep/a"])
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for name in foreign:
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text("mine")
+        with pytest.raises(ProblemError, match="earlier export of this form"):
+            export(home / "one.json", target, folder)
+        assert {name: (folder / name).read_text() for name in names(folder)} == dict.fromkeys(sorted(foreign), "mine")
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "link").symlink_to(tmp_path / "0")
+    for name in ("file", "link"):
+        with pytest.raises(ProblemError, match="--out must be a folder"):
+            export(home / "one.json", target, tmp_path / name)
+    export(home / "one.json", "python", tmp_path / "0")  # one file is whole by itself
+    assert names(tmp_path / "0") == ["notes.txt", "sampler.py"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_failure_leaves_what_was_there(
+    target: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is full at the n-th file: the earlier export, or none; no new folder, no temporary name."""
+    if target == "parquet":
+        pytest.importorskip("pyarrow")
+    for source, earlier in (("one.json", None), ("plan", None), ("one.json", "one.json"), ("plan", "shares")):
+        for failing in range(1, 4):
+            folder = tmp_path / f"{source}-{earlier}-{failing}"
+            folder.mkdir()
+            if earlier:
+                export(home / earlier, target, folder / "out")
+            before = {name: (folder / name).read_bytes() for name in names(folder)}
+            found, count = subjects(home / source), 0
+
+            def full(handle: int, sync: Callable[[int], None] = os.fsync, failing: int = failing) -> None:
+                nonlocal count
+                count += stat.S_ISREG(os.fstat(handle).st_mode)
+                if count == failing:
+                    raise OSError(28, "No space left on device")
+                sync(handle)
+
+            failed = None
+            with monkeypatch.context() as patched:
+                patched.setattr(os, "fsync", full)
+                try:
+                    written = write(found, TARGETS[target], folder / "out")
+                except ProblemError as error:
+                    failed = error
+            if failed is None:
+                assert count < failing
+                assert sorted(str(path.relative_to(folder)) for path in written) == names(folder)
+                continue
+            assert "no space left" in str(failed).lower()
+            assert {name: (folder / name).read_bytes() for name in names(folder)} == before
+            assert [item.name for item in folder.iterdir()] == (["out"] if earlier else [])
+
+
+def test_a_table_is_there_only_with_what_describes_it(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a file among others it cannot be replaced together with its description: then the table goes first."""
+    export(home / "one.json", "csv", tmp_path / "t.csv")
+    assert names(tmp_path) == ["t.csv", "t.csv.meta.json"]
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(ProblemError, match="no space"):
+            export(home / "one.json", "csv", tmp_path / "t.csv")
+    assert names(tmp_path) == ["t.csv.meta.json"]

@@ -15,12 +15,11 @@ from pathlib import Path
 import pytest
 from scipy.stats import chi2
 
-from optdp.artifact.format import Artifact
-from optdp.errors import ProblemError
+from optdp import NoiseMatrix, ProblemError
 from optdp.export import TARGETS, export, write
+from optdp.export.sampler import harmless
 from optdp.export.subject import Subject, of_table
-from optdp.export.text import harmless
-from optdp.noise.matrix import NoiseMatrix
+from optdp.single.format import Artifact
 from tests.export.languages import WARNINGS, fresh_releases, load, need, run
 from tests.export.matrices import matrices, table
 
@@ -290,8 +289,8 @@ def test_a_changed_digest_fails_the_self_test(language: str, tmp_path: Path) -> 
 
 def test_samplers_use_integers_and_secure_randomness_alone(tmp_path: Path) -> None:
     for language in ("python", "c", "js", "sql"):
-        export(matrices()["solved"], language, tmp_path)
-    python, c, js = ((tmp_path / name).read_text() for name in ("sampler.py", "sampler.c", "sampler.mjs"))
+        export(matrices()["solved"], language, tmp_path / language)
+    python, c, js = ((tmp_path / name).read_text() for name in ("python/sampler.py", "c/sampler.c", "js/sampler.mjs"))
     for word in ("float", "double", "malloc", "calloc", "alloca", "rand", "exp", "log", "pow"):
         assert not re.search(rf"\b{word}\b", c), word
     assert "getrandom" in c
@@ -304,7 +303,7 @@ def test_samplers_use_integers_and_secure_randomness_alone(tmp_path: Path) -> No
 
 def test_equal_tables_give_equal_samplers(tmp_path: Path) -> None:
     for language in ("python", "c", "js", "sql"):
-        one, two = (export(matrices()["tail"], language, tmp_path / name) for name in ("one", "two"))
+        one, two = (export(matrices()["tail"], language, tmp_path / f"{language}-{name}") for name in ("one", "two"))
         assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
 
 
@@ -360,8 +359,8 @@ def test_what_no_sampler_can_hold_is_refused(tmp_path: Path) -> None:
 def test_a_denominator_as_large_as_the_format_allows(tmp_path: Path) -> None:
     matrix = table((0, 2), (0, 20), 4096, Fraction(1, 2), "error", None, 20)
     for language, command in PROGRAMS.items():
-        export(matrix, language, tmp_path)
-        assert run(*command(tmp_path), "--self-test").returncode == 0, language
+        export(matrix, language, tmp_path / language)
+        assert run(*command(tmp_path / language), "--self-test").returncode == 0, language
     (path,) = export(matrix, "sql", tmp_path)
     base = sqlite3.connect(":memory:")
     base.executescript(path.read_text())

@@ -14,8 +14,8 @@ import pytest
 from optdp import ProblemError, SharedNoise
 from optdp.export import export
 from optdp.export.subject import of_table
-from optdp.math.exact import precision
-from optdp.noise.cuts import END, LIMBS
+from optdp.mechanism.cuts import END, LIMBS
+from optdp.numbers.exact import precision
 from tests.export.languages import LANGUAGES, Draw, fresh_releases, load, run
 from tests.export.shares import shares
 from tests.export.test_samplers import PROGRAMS, changed, p_value

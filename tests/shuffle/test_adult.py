@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_cli import optdp
+from tests.cli.test_cli import optdp
 
 ADULT = Path(__file__).resolve().parents[3] / "shared" / "data" / "adult.csv"
 

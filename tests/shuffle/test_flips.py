@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 from flint import arb, arb_poly
 
+from optdp import ProblemError
 from optdp.amplification.binary import binary_delta
-from optdp.errors import ProblemError
-from optdp.math.counts import CountSetting, count_delta
-from optdp.math.exact import ball, lower_fraction, precision
-from optdp.math.flipped import flipped_sums
-from optdp.shuffle.flips import (
+from optdp.numbers.counts import CountSetting, count_delta
+from optdp.numbers.exact import ball, lower_fraction, precision
+from optdp.numbers.flipped import flipped_sums
+from optdp.shuffle.metric.flips import (
     _Pair,
     data_set_loss,
-    flip_error,
     likely_loss,
     theorem_3_1,
     worst_losses,
@@ -206,25 +205,6 @@ def test_pure_privacy() -> None:
     found = worst_losses(10**6, Fraction(1, 5), 0.0, [3])[0]
     assert found.upper == pytest.approx(3 * math.log(4), rel=1e-14)
     assert found.lower <= 3 * math.log(4) <= found.upper
-
-
-@pytest.mark.parametrize(("bits", "flip"), [(1, Fraction(1, 3)), (7, Fraction(1, 10)), (40, Fraction(9, 20))])
-def test_errors_exactly(bits: int, flip: Fraction) -> None:
-    absolute, square = [], []
-    for ones in (0, bits // 2):
-        errors = [(s - bits * flip) / (1 - 2 * flip) - ones for s in range(bits + 1)]
-        masses = law(bits, flip, ones)
-        absolute.append(sum(abs(x) * mass for x, mass in zip(errors, masses, strict=True)))
-        square.append(sum(x * x * mass for x, mass in zip(errors, masses, strict=True)))
-    mean, root = flip_error(bits, flip)
-    assert mean == pytest.approx(float(max(absolute)), rel=1e-11)
-    for value in square:
-        assert root == pytest.approx(math.sqrt(value), rel=1e-13)
-
-
-def test_errors_of_many_bits_are_normal() -> None:
-    mean, root = flip_error(10**8, Fraction(1, 10))
-    assert mean / root == pytest.approx(math.sqrt(2 / math.pi), rel=1e-6)
 
 
 def test_theorem_3_1() -> None:

@@ -10,16 +10,14 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from optdp.amplification.balls import delta_ball, krr_blanket
-from optdp.errors import ProblemError
-from optdp.math.exact import ball, precision
-from optdp.math.gaussian import gaussian_delta
-from optdp.math.source import Source
-from optdp.shuffle.comparison import compare_with_central, count_deltas
-from optdp.shuffle.files import ShuffleHistogramFile
+from optdp import ProblemError, ShuffleHistogram, Source, compare_with_central
+from optdp.loading import built
+from optdp.numbers.divergence import gaussian_delta
+from optdp.numbers.exact import ball, precision
 from optdp.shuffle.gamma import GRID, eps0_of
-from optdp.shuffle.histogram import ShuffleHistogram, solve_histogram, standard_error
-from optdp.shuffle.histogram_protocol import HistogramProtocol
+from optdp.shuffle.histogram.comparison import count_deltas
+from optdp.shuffle.histogram.problem import HistogramProtocol, solve_histogram, standard_error
+from tests.amplification.balls import delta_ball, krr_blanket
 from tests.amplification.oracle import exp_enclosure, krr, worst_exact
 
 HELD = np.repeat(np.arange(5), (4000, 3000, 2000, 900, 100))
@@ -154,7 +152,7 @@ def test_comparison_with_the_central_model() -> None:
 
 def test_files() -> None:
     spec = {"kind": "shuffle-histogram", "n": 100, "labels": ["yes", "no"], "epsilon": "1", "delta": "1e-3"}
-    problem = ShuffleHistogramFile.model_validate(spec).build()
+    problem = built(spec)
     assert (problem.k, problem.labels) == (2, ("yes", "no"))
     assert problem.figures()["epsilon"] == "1"
 
@@ -196,6 +194,9 @@ def test_bad_data() -> None:
         protocol.randomize(np.array([0, 4, 1]), Source(1))
     with pytest.raises(ProblemError, match="whole numbers"):
         protocol.randomize(np.array([0.5, 1, 1]), Source(1))
+    for values in ([0, True, 1], np.array([True, False, True])):
+        with pytest.raises(ProblemError, match="whole numbers"):
+            protocol.randomize(values, Source(1))
     with pytest.raises(ProblemError, match="first 9 at position 2"):
         protocol.analyze(np.array([0, 1, 9]))
     with pytest.raises(ProblemError, match="not empty"):

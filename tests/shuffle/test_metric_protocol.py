@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import binom, chi2, nbinom
 
-from optdp import MetricShuffle, ProblemError, solve
-from optdp.math.source import Source
-from optdp.shuffle.design import Design
-from optdp.shuffle.metric_protocol import MetricProtocol
+from optdp import MetricShuffle, ProblemError, Source, solve
+from optdp.shuffle.metric.design import Design
+from optdp.shuffle.metric.protocol import MetricProtocol
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 Floats = NDArray[np.float64]
@@ -221,7 +220,7 @@ def test_sgdl_shuffle_errs_like_the_central_geometric(n: int, eps: str) -> None:
     errors = np.concatenate(sums) - (int(values.sum()) + n * solution.c)
     q = math.exp(-float(eps))
     central = 2.0 * q / (1.0 - q * q)
-    assert solution.mae == pytest.approx(central, rel=1e-9)
+    assert central * (1 - 1e-9) <= solution.mae <= central * (1 + 1e-5)  # what clamping may add, with delta 1e-6
     found = np.abs(errors)
     assert abs(found.mean() - central) < 3.0 * found.std() / math.sqrt(len(found))
 
@@ -338,11 +337,10 @@ def test_seeds_repeat_and_secure_draws_do_not() -> None:
 def test_a_million_people_in_two_gigabytes() -> None:
     """n = 1e6, k = 100, from solving to the estimate, in a process of its own; also as packed bits."""
     script = (
-        "import json, resource, time\n"
+        "import json, resource\n"
         "import numpy as np\n"
         "from optdp import MetricShuffle, solve\n"
-        "from optdp.math.source import Source\n"
-        "begin = time.perf_counter()\n"
+        "from optdp.numbers.draws import Source\n"
         "solution = solve(MetricShuffle('sgdl', 10**6, 100, '1e-6', '0.1'))\n"
         "values = np.random.default_rng(1).integers(0, 101, 10**6)\n"
         "protocol = solution.protocol()\n"
@@ -351,10 +349,10 @@ def test_a_million_people_in_two_gigabytes() -> None:
         "same = protocol.shuffle(protocol.bits(messages)) == released\n"
         "error = protocol.analyze(released).sums[0] - int(values.sum())\n"
         "memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
-        "print(json.dumps([same, error, solution.mae, memory, time.perf_counter() - begin]))\n"
+        "print(json.dumps([same, error, solution.mae, memory]))\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
-    same, error, mae, memory, _ = json.loads(done.stdout)
+    same, error, mae, memory = json.loads(done.stdout)
     assert same
     assert abs(error) < 12 * mae
     assert memory < 2 * 1024**3
@@ -373,7 +371,8 @@ def test_a_million_people_in_two_gigabytes() -> None:
         ([[1, 2]] * 6, "shape"),
         ([1.0] * 6, "whole numbers. Found float64"),
         ([1, 2, 3, 4, 5, math.nan], "whole numbers"),
-        ([True] * 6, "whole numbers. Found bool"),
+        ([True] * 6, "whole numbers. Found True or False"),
+        ([1, 2, 3, 4, 5, True], "whole numbers. Found True or False"),
         (["1"] * 6, "whole numbers"),
         ([None] * 6, "whole numbers"),
         ([0, 1, 2, 3, -1, 8], "between 0 and 7. Found 2 outside, the first for person 4"),

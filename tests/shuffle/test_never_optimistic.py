@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optdp import MetricShuffle, solve
-from optdp.errors import OptdpError
-from optdp.math.exact import geometric_ratio
-from optdp.shuffle.metric_solve import MetricSolution
-from optdp.shuffle.released import Shares
+from optdp import MetricShuffle, OptdpError, solve
+from optdp.numbers.exact import geometric_ratio
+from optdp.shuffle.metric.released import Shares
+from optdp.shuffle.metric.solve import MetricSolution
 from tests.shuffle import brute_force
 
 ROUND_OFF = 1e-9

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,10 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optdp import MetricShuffle, solve
-from optdp.math.divergence import Pair
-from optdp.math.exact import geometric_ratio
-from optdp.shuffle import profile
-from optdp.shuffle.released import Released, Shares
+from optdp.numbers.divergence import Pair
+from optdp.numbers.exact import geometric_ratio
+from optdp.shuffle.metric import profile
+from optdp.shuffle.metric.released import Released, Shares
+from tests.shuffle import brute_force
 
 laws = st.lists(st.tuples(st.integers(1, 30), st.integers(0, 30)), min_size=1, max_size=6)
 
@@ -35,7 +37,8 @@ def test_two_releases_at_once(
     one: list[tuple[int, int]], other: list[tuple[int, int]], loss: float, lost: float
 ) -> None:
     """The joint divergence is that of the product, point by point; what either gives up is given up with all of it."""
-    found = profile._both(_pair(one, lost), _pair(other, lost / 2))(loss)
+    second = _pair(other, lost / 2)
+    found = profile._both(_pair(one, lost), second, profile._curve(second))(loss)
     inside = sum(max(u * v - math.exp(loss) * w * z, 0.0) for (u, w), (v, z) in product(one, other)) / 90**2
     mass, beside = sum(u for u, _ in one) / 90, sum(u for u, _ in other) / 90
     given_up = lost * (beside + lost / 2) + mass * lost / 2
@@ -184,3 +187,40 @@ def test_geometric_noise_for_everybody_in_the_plane() -> None:
     found = dict(solve(MetricShuffle("geo-local", 2, 10, eps_geo="0.3", max_distance=7, dimensions=2)).profile)
     assert 7 * found[7.0] >= 9 * noise * (1 - 1e-12)
     assert 5 * found[5.0] >= 7 * noise * (1 - 1e-12)
+
+
+def test_the_honest_loss_is_never_above_that_of_all_messages() -> None:
+    """With a padding so short that truncation alone spends delta, the messages themselves still hide eps_geo a unit."""
+    found = solve(MetricShuffle("geo", 100, 10, "1e-6", eps_geo="0.2", c=20, max_distance=5))
+    assert found.epsilon == pytest.approx(0.2, rel=1e-9)
+    assert found.epsilon >= 0.2
+    assert found.epsilon <= found.local_epsilon * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("c", [0, 1, 3])
+@pytest.mark.parametrize(
+    ("mechanism", "more"),
+    [("geo", {}), ("sgdl", {}), ("hybrid", {"beta": "0.6"}), ("geo", {"quantum": 2}), ("sgdl", {"quantum": 3})],
+)
+def test_the_cap_holds_for_every_pair_of_data_sets(mechanism: str, more: dict[str, Any], c: int) -> None:
+    """Three people, delta as good as zero, so that nothing but the cap is left; all pairs of data sets."""
+    solution = solve(MetricShuffle(mechanism, 3, 3, "1e-12", eps_geo="0.7", c=c, max_distance=6, **more))
+    design = solution.design
+    assert design.shares is not None
+    laws = brute_force.padded_laws(3, c, design.shares.beta, design.shares.q, design.quantum)
+    truth = brute_force.losses_by_distance(laws, 3, 1e-12)
+    found = dict(solution.profile)
+    for distance, loss in truth.items():
+        if distance <= 6:
+            assert loss <= distance * found[distance] * (1 + 1e-9)
+            assert found[distance] <= solution.local_epsilon * (1 + 1e-12)
+    assert max(truth[d] / d for d in (1, 2)) > 0.5 * solution.epsilon
+
+
+def test_the_cap_in_the_plane_counts_steps() -> None:
+    """At distance 5 people may take (4, 3): seven steps, each hidden by eps_geo."""
+    solution = solve(MetricShuffle("geo", 50, 9, "1e-9", eps_geo="0.3", c=1, max_distance=5, dimensions=2))
+    found = dict(solution.profile)
+    assert 5 * found[5.0] == pytest.approx(7 * 0.3, rel=1e-9)
+    assert found[1.0] == pytest.approx(0.3, rel=1e-9)
+    assert solution.local_epsilon == pytest.approx(0.3 * math.sqrt(2), rel=1e-9)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from optdp import MetricShuffle, solve
-from optdp.math.exact import geometric_ratio
-from optdp.shuffle import released as module
-from optdp.shuffle.profile import line
-from optdp.shuffle.released import Released, Shares
+from optdp.numbers.exact import geometric_ratio
+from optdp.shuffle.metric import released as module
+from optdp.shuffle.metric.profile import line
+from optdp.shuffle.metric.released import Released, Shares
 from tests.shuffle import brute_force
 
 PADDINGS = [

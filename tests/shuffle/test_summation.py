@@ -12,15 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, chi2
 
-from optdp.amplification.balls import delta_ball, krr_blanket
-from optdp.errors import ProblemError
-from optdp.math.exact import ball, precision
-from optdp.math.source import Source
-from optdp.shuffle.files import RealSumFile
-from optdp.shuffle.sum_bounds import _mean_error, least_arrival, lower_mse, theorem_3
-from optdp.shuffle.sum_protocol import RealSumProtocol
-from optdp.shuffle.sum_solution import RealSumSolution, solve_real_sum
-from optdp.shuffle.summation import RealSum, at, best_k, mse, printed_mse, theorem_1, worst_number
+from optdp import ProblemError, RealSum, Source
+from optdp.loading import built
+from optdp.numbers.exact import ball, precision
+from optdp.shuffle.real_sum.bounds import _mean_error, least_arrival, lower_mse, theorem_3
+from optdp.shuffle.real_sum.problem import at, best_k, mse, printed_mse, theorem_1, worst_number
+from optdp.shuffle.real_sum.solve import RealSumProtocol, RealSumSolution, solve_real_sum
+from tests.amplification.balls import delta_ball, krr_blanket
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +151,16 @@ def test_the_least_n() -> None:
     assert solve_real_sum(RealSum(found.n, 1, "1e-5", average_mse="1e-5")).n == found.n
 
 
+def test_accuracy_that_nobody_reaches_is_refused_at_once() -> None:
+    """Nobody but the largest number of people is asked."""
+    steps: list[str] = []
+    with pytest.raises(ProblemError, match="must be reached by 10,000,000,000 people"):
+        solve_real_sum(RealSum(epsilon=1, delta="1e-6", average_mse="1e-30"), progress=steps.append)
+    assert {step for step in steps if step.endswith("people") and step.startswith("trying 1")} == {
+        "trying 10,000,000,000 people"
+    }
+
+
 def test_theorem_1() -> None:
     chosen = theorem_1(100_000, 0.5, 1e-6)
     assert chosen is not None
@@ -226,7 +234,7 @@ def test_lower_bounds_are_below() -> None:
 
 
 def test_files() -> None:
-    problem = RealSumFile.model_validate({"kind": "real-sum", "n": 100, "epsilon": "1", "delta": "1e-3"}).build()
+    problem = built({"kind": "real-sum", "n": 100, "epsilon": "1", "delta": "1e-3"})
     assert problem.figures() == {"n": 100, "epsilon": "1", "delta": "0.001", "low": "0", "high": "1"}
     assert problem.unknown == "mse"
 
@@ -262,6 +270,9 @@ def test_bad_data() -> None:
         protocol.read([["1"]], ["x"], False)
     with pytest.raises(ProblemError, match="finite number"):
         protocol.read([["1", "nan", "2"]], ["x"], True)
+    for values in ([0, True, 1], np.array([True, False, True])):
+        with pytest.raises(ProblemError, match="True or False"):
+            protocol.randomize(values, Source(1))
     with pytest.raises(ProblemError, match="Found 1 outside, first at position 2"):
         protocol.randomize([0.0, 1.0, 10.1], Source(1))
     with pytest.raises(ProblemError, match="finite"):

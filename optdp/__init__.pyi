@@ -1,0 +1,63 @@
+"""The public names, and where each lives."""
+
+from .amplification.additive import Gaussian as Gaussian
+from .amplification.additive import Laplace as Laplace
+from .amplification.compose import composed_epsilon as composed_epsilon
+from .amplification.count import KRRCount as KRRCount
+from .amplification.decomposition import decompose as decompose
+from .amplification.problem import Amplification as Amplification
+from .amplification.randomizers import KRR as KRR
+from .amplification.randomizers import Channel as Channel
+from .amplification.randomizers import Generic as Generic
+from .amplification.solve import AmplificationSolution as AmplificationSolution
+from .amplification.solve import profile as profile
+from .artifact import open_artifact as open_artifact
+from .artifact import verify as verify
+from .artifact import verify_plan as verify_plan
+from .comparison import compare as compare
+from .errors import (
+    ArtifactError as ArtifactError,
+)
+from .errors import (
+    CertificateError as CertificateError,
+)
+from .errors import (
+    InfeasibleError as InfeasibleError,
+)
+from .errors import (
+    OptdpError as OptdpError,
+)
+from .errors import (
+    ProblemError as ProblemError,
+)
+from .errors import (
+    SolverError as SolverError,
+)
+from .kinds import solve as solve
+from .loading import load as load
+from .mechanism.matrix import NoiseMatrix as NoiseMatrix
+from .mechanism.shared_noise import SharedNoise as SharedNoise
+from .numbers.draws import Source as Source
+from .numbers.sgdl import SGDL as SGDL
+from .order.groups import Groups as Groups
+from .order.problem import OrderShuffle as OrderShuffle
+from .people.learn import iterative_bayesian_update as iterative_bayesian_update
+from .people.population import Population as Population
+from .plan.problem import MultiLTE as MultiLTE
+from .plan.solve import PlanSolution as PlanSolution
+from .plan.worlds import caution as caution
+from .plan.worlds import epsilon_under as epsilon_under
+from .plan.worlds import errors_by_total as errors_by_total
+from .shuffle.histogram.comparison import compare_with_central as compare_with_central
+from .shuffle.histogram.problem import ShuffleHistogram as ShuffleHistogram
+from .shuffle.metric.problem import MetricShuffle as MetricShuffle
+from .shuffle.metric.solve import compare_mechanisms as compare_mechanisms
+from .shuffle.real_sum.problem import RealSum as RealSum
+from .single.certify import Certificate as Certificate
+from .single.certify import certify as certify
+from .single.measure import errors_by_input as errors_by_input
+from .single.measure import posterior as posterior
+from .single.measure import quotients as quotients
+from .single.problem import SingleLTE as SingleLTE
+from .single.solve import Solution as Solution
+from .sweeps.run import sweep as sweep

@@ -1,0 +1,5 @@
+"""`python -m optdp`: the command line."""
+
+from optdp.cli.main import main
+
+main()

@@ -1,0 +1,49 @@
+"""The commands that list what there is: problems, kinds and backends, the schema of problem files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.table import Table
+
+from optdp.cli.arguments import AsJson
+from optdp.cli.printing import out, plain, print_json
+
+
+def problems(as_json: AsJson = False) -> None:
+    """List the problem files of the instance library."""
+    from optdp.loading import library, load_file
+
+    listed = []
+    for path in library():
+        file = load_file(path, allow_outside=True)  # what it names is not read here
+        shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+        listed.append({"file": str(shown), "kind": file.data["kind"], "title": file.title, "source": file.source})
+    if as_json:
+        print_json({"problems": listed})
+        return
+    table = Table("file", "what it is", "source", box=None)
+    table.columns[0].overflow = "fold"
+    for item in listed:
+        table.add_row(*(plain(item[name]) for name in ("file", "title", "source")))
+    out.print(table)
+
+
+def kinds(as_json: AsJson = False) -> None:
+    """List the kinds of problem, and the backends that can solve them here."""
+    from optdp.kinds import KINDS
+    from optdp.single.engines import backends
+
+    if as_json:
+        print_json({"kinds": {name: kind.purpose for name, kind in KINDS.items()}, "backends": backends()})
+        return
+    for name, kind in KINDS.items():
+        out.print(f"[bold]{name}[/]  {kind.purpose}")
+    out.print(f"backends: {', '.join(backends())}")
+
+
+def schema() -> None:
+    """Print the JSON Schema of problem files."""
+    from optdp.loading import schema as describe
+
+    print_json(describe())

@@ -1,0 +1,112 @@
+"""The commands that solve a problem: `solve`, `amplify`, and `compare`, which does so in every way there is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import optdp.work as work
+from optdp.cli.arguments import AllowOutside, AsJson, Deadline, ProblemPath
+from optdp.cli.printing import err, out, plain, print_json, show, working
+from optdp.errors import ProblemError
+from optdp.files.atomic import check_apart
+
+
+def solve(
+    problem: ProblemPath,
+    save: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Write the artifact here (.json); for several entities a folder."),
+    ] = None,
+    backend: Annotated[str, typer.Option(help="Who solves the program; `optdp kinds` lists the backends.")] = "highs",
+    allow_outside: AllowOutside = False,
+    deadline: Deadline = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find the best mechanism, prove its epsilon, and write the files to deploy."""
+    from optdp.kinds import find, kind_of
+    from optdp.kinds import solve as solved
+    from optdp.loading import load
+
+    with working(deadline) as (say, clock):
+        say("reading the problem")
+        given = load(problem, allow_outside=allow_outside)
+        kind = kind_of(given)
+        if save is not None:
+            check_apart(save, {"the problem": problem})
+            if not kind.target:
+                raise ProblemError(f"kind = {kind.name!r} has no tables to write. Leave --out, or use --json.")
+            find(kind, "target")(given, save)
+        solution: Any = solved(given, backend=backend, progress=say)
+        with work.held(later=False):
+            if save is not None:
+                solution.save(save)
+        figures = solution.summary() if as_json else {}
+    with work.held(later=False):
+        if as_json:
+            print_json(figures)
+        else:
+            show(solution.sheet(), "" if save is None else solution.written(save))
+            if save is not None and any(_apart(Path(place), save) for place in _sources(kind, given)):
+                err.print(
+                    "[yellow]the groups come from a file outside the order's folder: whoever verifies the order or "
+                    "shuffles with it needs --allow-outside, or both in one folder[/]"
+                )
+    raise typer.Exit(clock.exit_code(solution.status == "interrupted"))
+
+
+def _sources(kind: Any, given: Any) -> list[str]:
+    """The files that what was written refers to."""
+    spec = given.spec if isinstance(getattr(given, "spec", None), dict) else {}
+    return [spec[name] for names in kind.files.values() for name in names if isinstance(spec.get(name), str)]
+
+
+def _apart(file: Path, written: Path) -> bool:
+    """Whether a file lies neither in the folder of what was written nor below it."""
+    return not Path(os.path.realpath(file)).is_relative_to(Path(os.path.realpath(written)).parent)
+
+
+def compare(
+    problem: ProblemPath,
+    backends: Annotated[str, typer.Option(help="Names with commas between; all by default.")] = "",
+    timeout: Annotated[float, typer.Option(help="Seconds that each backend may take.")] = 600.0,
+    allow_outside: AllowOutside = False,
+    deadline: Deadline = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give every backend the same program: time, objective, and the real epsilon before and after repair.
+
+    Of a metric shuffle every mechanism is compared: epsilon, epsilon without the shuffler, error, bits for each user.
+    """
+    from optdp.kinds import find, kind_of
+    from optdp.loading import load
+
+    if not timeout > 0:
+        raise ProblemError(f"--timeout must be larger than 0. Found {timeout}.")
+    names = [name.strip() for name in backends.split(",") if name.strip()] or None
+    rows: list[Any] = []
+    note = ""
+    with working(deadline) as (say, clock):
+        say("reading the problem")
+        given = load(problem, allow_outside=allow_outside)
+        kind = kind_of(given)
+        try:
+            rows.extend(find(kind, "compare")(given, names, timeout, say))
+        except KeyboardInterrupt:
+            if not rows:  # what was appended before stays
+                raise
+            note = "interrupted: not all were tried"
+        if (ended := work.stopped()) is not None:
+            note = f"{ended.why}: not all were tried"
+    with work.held(later=False):
+        if as_json:
+            found = [row.summary() for row in rows]
+            print_json({"rows": found, "status": "interrupted" if note else "complete", "note": note})
+        else:
+            show(find(kind, "compared")(rows))
+            if note:
+                out.print(f"[yellow]{plain(note)}[/]")
+    raise typer.Exit(clock.exit_code(bool(note)))

@@ -1,0 +1,284 @@
+"""The command that checks a file or a plan's folder, and shows where its epsilon is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from optdp.cli.arguments import AllowOutside, AsJson
+from optdp.cli.printing import (
+    out,
+    plain,
+    print_json,
+    show,
+    show_further,
+    show_parties,
+)
+from optdp.errors import ArtifactError, CertificateError, OptdpError, ProblemError
+from optdp.sheet import Sheet, bound_words, decimal, ordinary
+from optdp.work.account import aside
+
+if TYPE_CHECKING:
+    from optdp.artifact import Opened, OpenedMatrix, OpenedPlan
+    from optdp.order.format import VerifiedOrder
+    from optdp.plan.explain import PlanExplanation, WorstAggregate
+    from optdp.plan.verify import VerifiedPlan
+    from optdp.single.explain import Explanation, Sight, WorstInputs, WorstSecrets
+    from optdp.single.verify import Verified
+
+
+def verify(
+    artifact: Annotated[Path, typer.Argument(help="An artifact, or the folder of a plan, that `solve --out` wrote.")],
+    reason: Annotated[
+        bool, typer.Option("--explain", help="Also show the worst output, and its probability under two secrets.")
+    ] = False,
+    key: Annotated[
+        Path | None,
+        typer.Option("--key", "-k", help="Also check the signature beside it (<name>.sig) with this public key (PEM)."),
+    ] = None,
+    second: Annotated[
+        bool, typer.Option("--recheck", help="Also ask the second checker, which shares no code with this one.")
+    ] = False,
+    allow_outside: AllowOutside = False,
+    as_json: AsJson = False,
+) -> None:
+    """Recompute every claim of an artifact or of a plan's folder from the files alone; exit 1 if one does not hold.
+
+    Of an order the groups are made again from the files that it names.
+    """
+
+    from optdp.artifact import OpenedMatrix, OpenedOrder, OpenedPlan, open_artifact
+
+    found = open_artifact(artifact, OpenedMatrix, OpenedPlan, OpenedOrder, allow_outside=allow_outside, check=False)
+    if reason and isinstance(found, OpenedOrder):
+        raise ProblemError("--explain is for noise matrices and plans. Found an order.")
+    why = _explained(found) if isinstance(found, OpenedMatrix | OpenedPlan) and reason else None
+    more = {} if why is None else {"explain": why.document()}
+    try:
+        digest, checked = found.sha256, found.verified
+        further = _signed(artifact, digest, key) | (_rechecked(artifact, digest, allow_outside) if second else {})
+    except CertificateError as error:  # what does not hold is explained as well, for that is when it matters
+        if why is not None and as_json:
+            print_json({"file": str(artifact), "status": "does not hold", "reason": str(error)} | more)
+        elif why is not None:
+            _show(why)
+        raise
+    say: dict[type[Opened], Callable[[Any, Path], Said]]
+    say = {OpenedMatrix: _matrix, OpenedPlan: _plan, OpenedOrder: _order}
+    figures, table, meaning = say[type(found)](checked, artifact)
+    figures |= {"sha256": digest, "seconds": round(checked.seconds, 3)} | further
+    if as_json:
+        print_json(figures | ({} if isinstance(found, OpenedOrder) else {"meaning": meaning}) | more)
+        return
+    out.print(table)
+    if isinstance(found, OpenedPlan):
+        show_parties(found.plan.problem, figures["parties"])
+    show_further(further)
+    for name in ("plan", "sha256"):
+        if name in figures:
+            print(f"  {name:<6}  {figures[name]}")
+    show(Sheet((), meaning=meaning))
+    if why is not None:
+        _show(why)
+
+
+def _explained(found: OpenedMatrix | OpenedPlan) -> Explanation | PlanExplanation | None:
+    try:
+        with aside():
+            return found.explain()
+    except (ArithmeticError, OptdpError):
+        return None  # it cannot be measured: the check says why
+
+
+def _signed(path: Path, digest: str, key: Path | None) -> dict[str, Any]:
+    """Check the signature of what was verified, if a key is given."""
+    if key is None:
+        return {}
+    from optdp.files.signature import check_signature
+
+    check_signature(path, digest, key)
+    return {"signature": f"valid for {key}"}
+
+
+def _rechecked(path: Path, digest: str, allow_outside: bool) -> dict[str, Any]:
+    """Ask the second checker about what was verified."""
+    from optdp.recheck import Failed, Refused, recheck
+
+    try:
+        found = recheck(path, allow_outside=allow_outside)
+    except Refused as error:
+        raise ArtifactError(f"verify holds, but the second checker does not read it: {error}") from None
+    except Failed as error:
+        raise CertificateError(f"The second checker disagrees: {error}") from None
+    if found.sha256 != digest:
+        raise ArtifactError("A file must hold still while it is checked. Found another one. Verify it again.")
+    rest = f" (not looked at: {', '.join(found.unchecked)})" if found.unchecked else ""
+    how = "the groups made again" if found.kind == "order" else "by integers alone"
+    return {"second_opinion": f"agrees, {how}{rest}"}
+
+
+# ---------------------------------------------------------------------- what was recomputed
+
+Said = tuple[dict[str, Any], Table, str]
+"""The figures, the table that shows them, and what they mean."""
+
+
+def _table(path: Path, more: str, rows: Sequence[tuple[str, str]]) -> Table:
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    table.add_row("[bold green]verified[/]", plain(f"{path}{more}"))
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _proved(words: str, claim: Mapping[str, Any], proved: bool) -> list[tuple[str, str]]:
+    return [(words, f"{float(Fraction(claim['lower_bound'])):.6f}  (proved again)")] if proved else []
+
+
+def _matrix(found: Verified, path: Path) -> Said:
+    from optdp.numbers.exact import show
+    from optdp.single.certify import EXPLANATION
+
+    certificate, claim, problem = found.certificate, found.artifact.claim, found.problem
+    figures = {
+        "file": str(path),
+        "status": "verified",
+        "epsilon": show(problem.epsilon),
+        "certified_epsilon": claim["epsilon"],
+        "ordinary_epsilon": claim["ordinary_epsilon"],
+        "mae": float(certificate.mae),
+        "baseline_mae": float(problem.cap),
+        "never_worse": certificate.never_worse,
+        "lower_bound": claim["lower_bound"] if found.bound_proved else None,
+        "lower_bound_proved": found.bound_proved,
+    }
+    rows = [
+        ("epsilon under the prior", f"{decimal(claim['epsilon'])}  (wanted {figures['epsilon']})"),
+        ("ordinary epsilon", ordinary(claim["ordinary_epsilon"])),
+        ("mean absolute error", f"{figures['mae']:.6f}  (geometric {figures['baseline_mae']:.6f})"),
+        *_proved(bound_words(problem.tail), claim, found.bound_proved),
+    ]
+    return figures, _table(path, "", rows), EXPLANATION
+
+
+def _plan(found: VerifiedPlan, folder: Path) -> Said:
+    from optdp.numbers.exact import show
+    from optdp.plan.certificate import EXPLANATION
+
+    claim, certificate, problem = found.claim, found.certificate, found.problem
+    parties = [
+        {
+            "certified_epsilon": stated["epsilon"],
+            "ordinary_epsilon": stated["ordinary_epsilon"],
+            "mae": float(certificate.own_mae[i]),
+            "baseline_mae": float(problem.share_mae),
+            "lower_bound": 0.0,
+        }
+        for i, stated in enumerate(claim["parties"])
+    ]
+    figures = {
+        "folder": str(folder),
+        "status": "verified",
+        "epsilon": show(problem.epsilon),
+        "certified_epsilon": claim["epsilon"],
+        "mae": float(certificate.mae),
+        "baseline_mae": float(problem.baseline_mae),
+        "lower_bound": claim["lower_bound"] if found.bound_proved else None,
+        "lower_bound_proved": found.bound_proved,
+        "parties": parties,
+        "plan": found.identity,
+    }
+    rows = [
+        ("epsilon under the priors", f"{decimal(claim['epsilon'])}  (wanted {figures['epsilon']})"),
+        ("MAE of the aggregate", f"{figures['mae']:.6f}  (geometric {figures['baseline_mae']:.6f})"),
+        *_proved("no plan is below", claim, found.bound_proved),
+    ]
+    return figures, _table(folder, f": plan.json and {len(parties)} party files", rows), EXPLANATION
+
+
+def _order(found: VerifiedOrder, path: Path) -> Said:
+    from optdp.numbers.exact import decimal_up, finite
+    from optdp.order.mechanism import MEANING
+
+    claim = found.artifact.claim
+    figures = {
+        "file": str(path), "status": "verified", "n": found.artifact.n, "alpha": claim["alpha"],
+        "certified_alpha": float(found.alpha), "theta": finite(found.theta), "sensitivity": found.sensitivity,
+        "width": claim["width"], "groups": found.artifact.digest,
+    }  # fmt: skip
+    rows = [
+        ("alpha", f"{decimal_up(found.alpha, 12)}  (claimed {claim['alpha']})"),
+        ("sensitivity", f"{found.sensitivity:,}, recomputed from {len(found.groups):,} groups"),
+    ]
+    return figures, _table(path, "", rows), MEANING
+
+
+# ---------------------------------------------------------------------- the worst output, in words
+
+
+def _show(found: Explanation | PlanExplanation) -> None:
+    from optdp.single.explain import Explanation
+
+    if isinstance(found, Explanation):
+        _show_secrets("worst output", found.worst)
+        if found.in_table != found.worst:
+            _show_secrets("worst in the table", found.in_table)
+        _show_inputs("without the prior", found.ordinary)
+        return
+    if found.worst is None:
+        out.print("[dim]nothing finite is proved of this plan: there is no worst aggregate to show[/]")
+    else:
+        _show_aggregate(found.worst)
+    for i, own in enumerate(found.ordinary):
+        _show_inputs(f"party {i} without priors", own)
+
+
+def _show_secrets(title: str, worst: WorstSecrets) -> None:
+    who = f"a person of kind {worst.person}" + (f" ({worst.people:,} people)" if worst.people else "")
+    who += f", under prior {worst.prior}" if worst.prior else ""
+    cases = [f"  if they contribute {w}" for w in worst.contributions]
+    _print_sight(title, ("about", who), cases, worst.sight)
+
+
+def _show_aggregate(worst: WorstAggregate) -> None:
+    who = f"a person of kind {worst.person} of party {worst.party}" + (f", world {worst.world}" if worst.world else "")
+    listed = ", ".join(map(str, worst.honest))
+    own = f"that party's input with the noise of the parties {listed}"
+    who += "; seen is " + (own if worst.seen != "aggregate" else f"the sum of the parties {listed}")
+    cases = [f"  if they contribute {w}" for w in worst.contributions]
+    title = "worst aggregate" if worst.seen == "aggregate" else "worst point"
+    _print_sight(title, ("about", who), cases, worst.sight, worst.spread)
+
+
+def _show_inputs(title: str, worst: WorstInputs) -> None:
+    cases = [f"  if the input is {x}" for x in worst.inputs]
+    _print_sight(title, ("seen by", "somebody who knows everybody else"), cases, worst.sight)
+
+
+def _print_sight(
+    title: str, who: tuple[str, str], cases: Sequence[str], sight: Sight, spread: Fraction = Fraction(1)
+) -> None:
+    from optdp.numbers.exact import show
+    from optdp.single.explain import digits
+
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    tail = f" and every output {sight.tail}, in the tail: the quotient is the same" if sight.tail else ""
+    table.add_row(f"[bold]{title}[/]", f"{sight.output}{tail}")
+    table.add_row(*who)
+    for case, chance in zip(cases, sight.probabilities, strict=True):
+        table.add_row(case, f"probability {digits(chance)}")
+    if sight.quotient is None or sight.log is None or sight.epsilon is None:
+        table.add_row("quotient", "infinite: the second never gives this output")
+    else:
+        rounding = f"  (a share of {float(spread - 1):.2g} is for rounding)" if spread != 1 else ""
+        quotient = f"{float(sight.quotient):.12g}" if sight.quotient < 10**300 else digits(sight.quotient)
+        table.add_row("quotient", f"{quotient}, logarithm {float(sight.log):.12g}{rounding}")
+        times = f"{show(sight.factor)} times the logarithm, " if sight.factor != 1 else ""
+        limit = "no limit was asked for" if sight.limit is None else f"must be at most {show(sight.limit)}"
+        table.add_row("epsilon", f"{times}{float(sight.epsilon):.12g}  ({limit})")
+    out.print(table)

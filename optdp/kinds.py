@@ -1,0 +1,104 @@
+"""Every kind of problem that optdp solves, and the one verb: `solve(problem)`.
+
+`KINDS` is the one list. Whoever needs something of a kind asks for it here (`find`), and it is imported then.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, TypeVar
+
+import optdp.amplification
+import optdp.order
+import optdp.plan
+import optdp.shuffle
+import optdp.single
+from optdp import work
+from optdp.errors import ProblemError, SolverError
+from optdp.files.models import Problem
+from optdp.kind import Kind
+from optdp.numbers.exact import shown
+from optdp.programs.program import verbosely
+from optdp.work import Progress
+from optdp.work.lines import reporting
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for room in (optdp.single, optdp.plan, optdp.amplification, optdp.shuffle, optdp.order)
+    for kind in room.KINDS
+}
+"""To add a kind, add it to its room's KINDS."""
+
+S = TypeVar("S")
+
+
+def find(kind: Kind, ability: str) -> Any:
+    """What does something with a kind of problem: `find(kind, "solve")`."""
+    home: str = getattr(kind, ability)
+    if not home:
+        able = [other.name for other in KINDS.values() if getattr(other, ability)]
+        raise ProblemError(f"{ability} is for {' and '.join(filter(None, (', '.join(able[:-1]), able[-1])))}. "
+                           f"Found kind {kind.name}.")  # fmt: skip
+    module, _, name = home.partition(":")
+    return getattr(import_module(module), name)
+
+
+def kind_of(problem: Problem[Any]) -> Kind:
+    """The kind of a problem."""
+    kind = KINDS.get(str(getattr(problem, "kind", None)))
+    if kind is None:
+        raise ProblemError(f"solve needs a problem of optdp's, such as SingleLTE. Found {shown(problem)}.")
+    return kind
+
+
+def problem_class(kind: Kind) -> type[Problem[Any]]:
+    """The class of a kind's problems."""
+    found: type[Problem[Any]] = find(kind, "problem")
+    return found
+
+
+def solve(
+    problem: Problem[S],
+    backend: str = "highs",
+    progress: Progress | bool = False,
+    deadline: float | None = None,
+    verbose: bool = False,
+) -> S:
+    """The best certified mechanism, plan, protocol or bound for a problem, whatever its kind.
+
+    Interrupted (Ctrl-C), it returns the best that is certified so far, which may be the baseline; `status` says so.
+
+    Parameters
+    ----------
+    problem : such as a `SingleLTE`, or what `load` returned.
+    backend : who solves linear programs; `optdp kinds` lists the backends.
+    progress : is called with what is being done; True prints it to stderr.
+    deadline : seconds after which it ends as if interrupted; a kind that has no best so far raises SolverError.
+    verbose : whether the solver of linear programs prints its own log.
+
+    Returns
+    -------
+    The solution of the problem's kind, with `status`, `summary()` and, where there is something to deploy, `save()`.
+
+    Examples
+    --------
+    >>> from optdp import Population, SingleLTE, solve
+    >>> solution = solve(SingleLTE(Population.binomial(20, "0.5"), epsilon=1))
+    >>> solution.status, solution.mae < solution.baseline_mae
+    ('optimal', True)
+    """
+    run = find(kind_of(problem), "solve")
+    with reporting(progress) as say, work.deadline(deadline) as clock, verbosely(verbose) if verbose else nullcontext():
+        try:
+            found: Any = run(problem, backend, say)
+        except work.DeadlineReached as reached:
+            if not clock.rung:  # whoever set it answers it
+                raise
+            raise SolverError(reached.advice) from None
+        stop = work.stopped()
+        if stop is not None and found.status == "interrupted":
+            found = replace(found, note="; ".join(filter(None, (f"{stop.why}: the best so far", found.note))))
+        answer: S = found
+        return answer

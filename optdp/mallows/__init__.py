@@ -1,1 +1,0 @@
-"""Order-private shuffling (E): groups, orders, and the Mallows shuffle."""

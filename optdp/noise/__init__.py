@@ -1,1 +1,0 @@
-"""Paper A: noise matrices for locally trusted entities (LTEs) that know a prior of their people's inputs."""

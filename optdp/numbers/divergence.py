@@ -1,0 +1,158 @@
+"""Hockey-stick divergences of two measures given point by point, and the loss at which they fall to a wanted delta.
+
+`Pair` holds logarithms of `u` and `w`: a claim needs `u` to be nowhere below the law of one data set's release and `w`
+nowhere above that of the other's (both may have been told more than is released). Then for every `L`
+
+    sup over sets S of Pr[S] - e^L Pr'[S]  <=  sum over points of (u - e^L w)_+ .
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr
+
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Logarithms of an upper bound `u` on one law and of a lower bound `w` on another, and what is given up.
+
+    `lost` is probability for which nothing is known of the other law: it counts in full.
+    """
+
+    log_u: Floats
+    log_w: Floats
+    lost: float = 0.0
+
+    def delta(self, loss: float) -> float:
+        """`sum (u - e^loss w)_+`, rounded up."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            ratio = self.log_u - self.log_w
+            kept = ratio > loss
+            parts = np.exp(self.log_u[kept]) * -np.expm1(loss - ratio[kept])
+        return (float(np.sum(parts)) + self.lost) * (1.0 + 2.0**-40)
+
+    def loss(self, delta: float) -> float:
+        """The least `L >= 0` with `delta(L) <= delta`, rounded up; infinite if there is none."""
+        if self.delta(0.0) <= delta:
+            return 0.0
+        guess = self._root(delta)
+        step = 2.0**-50 * max(1.0, guess)
+        while math.isfinite(guess) and self.delta(guess) > delta:
+            guess, step = guess + step, 4.0 * step
+        return guess
+
+    def _root(self, delta: float) -> float:
+        """With the ratios falling, `delta(L) = U_i - e^L W_i` between two of them."""
+        alive = self.log_u > -math.inf
+        log_u, log_w = self.log_u[alive], self.log_w[alive]
+        ratio = log_u - log_w
+        order = np.argsort(-ratio, kind="stable")
+        ratio, above = ratio[order], np.cumsum(np.exp(log_u[order])) + self.lost
+        below = np.logaddexp.accumulate(log_w[order])
+        with np.errstate(over="ignore", invalid="ignore"):
+            at = np.where(np.isfinite(ratio), above - np.exp(ratio + below), above)
+        broken = np.flatnonzero(at > delta)
+        place = int(broken[0]) if len(broken) else len(at)
+        if place == 0 or below[place - 1] == -math.inf:
+            return math.inf  # what w does not cover alone is more than delta
+        return max(0.0, math.log(max(above[place - 1] - delta, 5e-324)) - float(below[place - 1]))
+
+    def plus(self, other: Pair) -> Pair:
+        """Both side by side: the reader is told which of the two it is."""
+        return Pair(
+            np.concatenate((self.log_u, other.log_u)), np.concatenate((self.log_w, other.log_w)), self.lost + other.lost
+        )
+
+
+LARGEST_LOSS = 700.0
+"""Beyond this nothing is hidden: the loss counts as endless."""
+ROUND_OFF = 2.0**-46
+"""More than products, differences and exponentials of two laws are wrong by, relatively."""
+
+
+class Moved:
+    """A law and itself moved by any distance up to the furthest: their `Pair` for each, without building it.
+
+    `high` and `low` hold logarithms of upper and lower bounds at `0, 1, ...`; the law is symmetric, `u` is wanted on
+    `-window..window`, and `low` is known `furthest` beyond. With `x = e^L` the divergence `sum (u - x w)_+` is convex
+    and piecewise linear in `x`: Newton's steps from the left never pass the root, and terms that are zero stay so.
+    """
+
+    def __init__(self, laws: list[tuple[Floats, Floats]], window: int, furthest: int, lost: float) -> None:
+        self.window, self.furthest = window, furthest
+        self.lost = lost + 1e-300 * len(laws)  # what is too small for a float
+        self.laws = [
+            (_mirrored(np.exp(high[: window + 1]) * (1.0 + ROUND_OFF)), _mirrored(np.exp(low) * (1.0 - ROUND_OFF)))
+            for high, low in laws
+        ]
+
+    def delta(self, distance: int, loss: float) -> float:
+        """`sum (u - e^loss w)_+` at a distance, rounded up."""
+        return self._spent(self._at(distance), math.exp(min(loss, LARGEST_LOSS)))[0]
+
+    def loss(self, distance: int, delta: float, floor: float = 0.0) -> float:
+        """The least `L >= floor` that spends at most `delta` at a distance, rounded up; infinite if there is none."""
+        if floor == math.inf or self.lost > delta:
+            return math.inf
+        x = math.exp(floor)
+        spent, slope, live = self._spent(self._at(distance), x)
+        if spent <= delta:
+            return floor
+        while spent > delta:
+            if not slope or x > math.exp(LARGEST_LOSS):
+                return math.inf
+            x = max(x + (spent - delta) / slope, x * (1.0 + 2.0**-52))
+            spent, slope, live = self._spent(live, x)
+        return math.log(x) * (1.0 + 2.0**-51) + 2.0**-52
+
+    def _at(self, distance: int) -> list[tuple[Floats, Floats]]:
+        found = []
+        for u, w in self.laws:
+            start = len(w) // 2 - self.window - distance
+            found.append((u, w[start : start + len(u)]))
+        return found
+
+    def _spent(self, laws: list[tuple[Floats, Floats]], x: float) -> tuple[float, float, list[tuple[Floats, Floats]]]:
+        """The divergence, its slope in `x`, and the terms that are not zero."""
+        spent, slope, live = self.lost, 0.0, []
+        for u, w in laws:
+            left = u - x * w
+            on = left > 0.0
+            live.append((u[on], w[on]))
+            spent += float(left[on].sum())
+            slope += float(live[-1][1].sum())
+        return spent * (1.0 + ROUND_OFF), slope, live
+
+
+def _mirrored(half: Floats) -> Floats:
+    return np.concatenate((half[:0:-1], half))
+
+
+def gaussian_delta(sigma: float, epsilon: float) -> float:
+    """The hockey-stick divergence of `N(0, sigma^2)` and `N(1, sigma^2)`, rounded up by more than its round-off."""
+    size = 0.5 / sigma + epsilon * sigma
+    near, far = 0.5 / sigma - epsilon * sigma, -size
+    found = max(0.0, float(ndtr(near)) - math.exp(epsilon + float(log_ndtr(far))))
+    margin = 2.0**-52 * (16.0 + 4.0 * size * (abs(near) + abs(far)) + 4.0 * epsilon)
+    return max(found + margin * float(ndtr(near)), 5e-324)
+
+
+def gaussian_sigma(epsilon: float, delta: float) -> float:
+    """The least standard deviation that makes Gaussian noise of sensitivity 1 (epsilon, delta)-private, rounded up."""
+    low = high = 1.0
+    while gaussian_delta(high, epsilon) > delta:
+        high *= 2.0
+    while gaussian_delta(low, epsilon) <= delta:
+        low /= 2.0
+    root = float(brentq(lambda sigma: math.log(gaussian_delta(sigma, epsilon) / delta), low, high, xtol=1e-13))
+    while gaussian_delta(root, epsilon) > delta:
+        root *= 1.0 + 1e-12
+    return root

@@ -1,0 +1,14 @@
+"""Order-private shuffling: who is grouped with whom, the reference order, and the Mallows shuffle around it (E)."""
+
+from optdp.kind import Kind
+
+KINDS = (
+    Kind(
+        "order-shuffle",
+        "a shuffle within groups that keeps trends: the order of least sensitivity",
+        problem="optdp.order.problem:OrderShuffle",
+        solve="optdp.order.solve:solve_order",
+        target="optdp.order.solve:check_target",
+        files={"groups": ("points", "graph", "data", "file"), "study": ("data",)},
+    ),
+)

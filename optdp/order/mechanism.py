@@ -1,0 +1,219 @@
+"""What a Mallows shuffle promises to groups, and how much of the order it leaves (docs/papers.md, E).
+
+**Sensitivity**: how far one group can move the distance from the reference order, exactly. For Kendall's distance a
+group with `m` members at positions `g_1 < .. < g_m` of the order has
+
+    m (m-1) / 2  +  sum over non-members q between g_1 and g_m of 2 min(members before q, members after q).
+
+Between `g_i` and `g_(i+1)` there are `g_(i+1) - g_i - 1` non-members with `i` members before and `m - i` after. Summed
+by parts, `min(i-1, m-i+1) - min(i, m-i)` is -1 in the lower half of the positions, +1 in the upper half and 0 in the
+middle, and the sum of `min(i, m-i)` is `floor(m^2 / 4)`. So it is
+
+    m (m-1) / 2  +  2 (sum of the upper half  -  sum of the lower half  -  floor(m^2 / 4)).
+
+For the Hamming distance it is `m` from two members on: all of them in place, or none.
+
+**The promise**: a word is drawn with a probability proportional to `q^distance`, so that a group of sensitivity `Delta`
+gets `alpha = -Delta log q`, computed in balls; `theta = -log q` is the dispersion.
+
+**Disorder**: the expected share of pairs that a shuffle reverses, 1/2 for a uniform one.
+
+Kendall. A word is made by inserting the numbers one after the other, and the inversions that the `j`-th brings follow a
+geometric law on `0..j-1`, whose mean is `1/(e^theta - 1) - j/(e^(j theta) - 1)`. With `g(x) = 1/(e^x - 1) - 1/x` that
+is `g(theta) - j g(j theta)`, in which nothing large cancels; the sum over `j`, of all pairs, is the share.
+
+Hamming. The law of a word is the same for all words of one cycle type, so that the probability of where two places go
+depends only on which of the two hold, or take each other's number. Let `f`, `p` and `s` be the probabilities that one
+place holds, that two do, and that two swap. The targets that reverse a pair of places, summed over all pairs, are
+`C(n,3)` for each of the two holding alone, `2 C(n,3)` for each of the two taking the other's number alone, and half of
+all targets elsewhere. Of all pairs
+
+    share = 1/2 - p/2 - (f - p)/3 + (1 - f)/(3 (n-1)) + s/6.
+
+A held place has the weight 1 and any other `q`: the weights of the words of `n` places add up to `Z(n) = n! q^n sum
+over j <= n of z^j / j!`, `z = (1-q)/q`, hence `f = f(n) = Z(n-1)/Z(n)`, `p = f(n) f(n-1)` and `s = q^2 p`. The last
+term of the sum is the part `v(n)` of it, `1/v(n) = 1 + n/z + n (n-1)/z^2 + ..`, and `f(n) = 1/((1-q) v(n-1) + q n)`.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optdp.errors import ProblemError
+from optdp.numbers.exact import ball, precision, upper_fraction
+from optdp.order.groups import Groups, Whole
+
+DISTANCES = ("kendall", "hamming")
+MEANING = (
+    "Order privacy: if people of one group exchanged their answers, whatever is released would be at most e^alpha "
+    "times more or less likely. It hides who in a group said what, not what was said: randomize the answers first. It "
+    "needs an honest shuffler."
+)
+"""What is promised."""
+MOST_THETA = 700
+"""The largest dispersion: beyond it nothing moves anyhow."""
+NEAR_UNIFORM = 0.45
+"""Above this share hardly any trend is left."""
+_SERIES = (-1 / 2, 1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160)
+"""`g(x)` near 0: the first term, then the coefficients of `x`, `x^3`, `x^5`, .."""
+
+
+# ------------------------------------------------------------------------------------------------- sensitivity
+def sensitivities(groups: Groups, order: Whole, distance: str = "kendall") -> Whole:
+    """The sensitivity of every group; `order[p]` is the record at position `p`."""
+    if distance == "hamming":
+        return np.where(groups.sizes > 1, groups.sizes, 0)
+    return _kendall_sensitivities(groups, placed(groups, order))
+
+
+def _kendall_sensitivities(groups: Groups, place: Whole) -> Whole:
+    sizes, starts, ends = groups.sizes, groups.starts[:-1], groups.starts[1:]
+    sums = np.concatenate((np.zeros(1, np.int64), np.cumsum(place)))  # below 2^49: 4e7 members, 1e7 positions
+    half = sizes // 2
+    moved = (sums[ends] - sums[ends - half]) - (sums[starts + half] - sums[starts]) - sizes * sizes // 4
+    found: Whole = sizes * (sizes - 1) // 2 + 2 * moved
+    return found
+
+
+def placed(groups: Groups, order: Whole) -> Whole:
+    """The positions of all members, increasing within each group."""
+    position = np.empty(groups.n, dtype=np.int64)
+    position[order] = np.arange(groups.n, dtype=np.int64)
+    first = groups.owners * groups.n  # one sort of whole numbers, many times as fast as one by two keys
+    return np.sort(position[groups.members] + first) - first
+
+
+def sensitivity(groups: Groups, order: Whole, distance: str = "kendall") -> int:
+    """The largest of all groups."""
+    return int(sensitivities(groups, order, distance).max(initial=0))
+
+
+def width(groups: Groups, order: Whole) -> int:
+    """How far apart members of a group stand at most (E, section 2.3)."""
+    return int(widths(groups, placed(groups, order)).max(initial=0))
+
+
+def widths(groups: Groups, place: Whole) -> Whole:
+    """How far apart the members of each group stand, whose positions are `placed`."""
+    some = groups.sizes > 0
+    found = np.zeros(len(groups), dtype=np.int64)
+    found[some] = place[groups.starts[1:][some] - 1] - place[groups.starts[:-1][some]]
+    return found
+
+
+def measured(groups: Groups, order: Whole, distance: str) -> tuple[int, int]:
+    """The largest sensitivity of a group, and the width: what verifying recomputes."""
+    place = placed(groups, order)
+    found = _kendall_sensitivities(groups, place) if distance == "kendall" else sensitivities(groups, order, distance)
+    return int(found.max(initial=0)), int(widths(groups, place).max(initial=0))
+
+
+def paper_sensitivity(groups: Groups, order: Whole) -> int:
+    """E's bound for Kendall's distance, `w (w+1) / 2` of the width `w`: valid, and far too large."""
+    wide = width(groups, order)
+    return wide * (wide + 1) // 2
+
+
+# ------------------------------------------------------------------------------------------------- the promise
+def ratio(alpha: Fraction, largest: int) -> Fraction:
+    """The rational `q`, just not below `e^(-alpha / largest)`; 0 if no group can move anything."""
+    if not largest:
+        return Fraction(0)
+    theta = min(alpha / largest, Fraction(MOST_THETA))
+    tiny = max(0, theta.denominator.bit_length() - theta.numerator.bit_length())
+    bits = 64 + math.ceil(1.4427 * float(theta)) + tiny + largest.bit_length()
+    with precision(bits + 128):
+        return upper_fraction((-ball(theta)).exp(), bits)
+
+
+def dispersion(q: Fraction) -> float:
+    """`theta = -log q`, accurately also near one; infinite for 0."""
+    if not q:
+        return math.inf
+    return -math.log1p(-float(1 - q)) + 0.0 if 2 * q > 1 else -math.log(q)
+
+
+def alpha_of(q: Fraction, largest: int) -> Fraction:
+    """The alpha of a deployed `q`, rounded up: `-largest log q`."""
+    if largest == 0:
+        return Fraction(0)
+    if q == 0:
+        raise ProblemError("Without randomness (q = 0) nothing is promised to groups of two or more.")
+    with precision(2048):
+        return max(Fraction(0), upper_fraction(-largest * ball(q).log(), 1024))
+
+
+def alpha_for(groups: Groups, order: Whole, q: Fraction, distance: str = "kendall") -> Fraction:
+    """What the same shuffle promises to any other groups (E, Theorem 5.5)."""
+    return alpha_of(q, sensitivity(groups, order, distance))
+
+
+def alpha_of_local_noise(epsilon: Fraction, groups: Groups) -> Fraction:
+    """What epsilon-LDP reports in their order promise: epsilon for each member of the largest group (E, Lemma 5.2)."""
+    return epsilon * int(groups.sizes.max(initial=0))
+
+
+# ------------------------------------------------------------------------------------------------- disorder
+def reversed_pairs(n: int, theta: float, distance: str = "kendall") -> float:
+    """The expected share of pairs of `n` answers that come out in the other order, to twelve places.
+
+    It is from 0, for an infinite `theta`, to one half.
+    """
+    if n < 2 or math.isinf(theta):
+        return 0.0
+    share = _kendall_share(n, theta) if distance == "kendall" else _hamming_share(n, theta)
+    return round(min(max(share, 0.0), 0.5), 12)
+
+
+def near_uniform(share: float) -> str:
+    """What to say of a share above `NEAR_UNIFORM`; nothing of others."""
+    if share <= NEAR_UNIFORM:
+        return ""
+    return (
+        f"the shuffle reverses {100 * share:.1f} % of all pairs, nearly as many as a uniform one (50 %): hardly any "
+        "trend is left; use a larger alpha or smaller groups"
+    )
+
+
+def _kendall_share(n: int, theta: float) -> float:
+    j = np.arange(1, n + 1, dtype=np.float64)
+    means = _g(np.array([theta])) - j * _g(j * theta)
+    return float(means.sum() / (n * (n - 1) / 2))
+
+
+def _g(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    first, *others = _SERIES
+    near = np.minimum(x, 0.2)
+    series = first + sum(factor * near ** (2 * i + 1) for i, factor in enumerate(others))
+    far = np.clip(x, 0.2, 700.0)
+    return np.where(x < 0.2, series, 1 / np.expm1(far) - 1 / np.maximum(x, 0.2))
+
+
+def _hamming_share(n: int, theta: float) -> float:
+    held = _held(n, theta)
+    both = held * _held(n - 1, theta)
+    swapped = math.exp(-2 * theta) * both
+    return 0.5 - both / 2 - (held - both) / 3 + (1 - held) / (3 * (n - 1)) + swapped / 6
+
+
+def _held(n: int, theta: float) -> float:
+    """The probability `f(n)` that a place is held."""
+    return 1 / (-math.expm1(-theta) * _last_part(n - 1, theta) + math.exp(-theta) * n)
+
+
+def _last_part(n: int, theta: float) -> float:
+    """`v(n)`: by the series of its reciprocal, which ends, or grows beyond all bounds."""
+    total = term = 1.0
+    z = math.expm1(min(theta, 700.0))
+    for i in range(n, 0, -1):
+        term *= i / z if z else math.inf
+        total += term
+        if term < total * 1e-17:
+            break
+        if total > 1e290:
+            return 0.0
+    return 1 / total

@@ -1,0 +1,14 @@
+"""Several locally trusted entities of whom only the sum is seen: plans, and the secure sum that runs them (A, VI)."""
+
+from optdp.kind import Kind
+
+KINDS = (
+    Kind(
+        "multi-lte",
+        "the best certified plan for several entities of whom only the sum is seen",
+        problem="optdp.plan.problem:MultiLTE",
+        solve="optdp.plan.solve:solve_plan",
+        target="optdp.plan.solve:check_target",
+        bounded=True,
+    ),
+)

@@ -1,0 +1,317 @@
+"""One party's program while all other tables stay as they are (a block of the joint program).
+
+With the others fixed both the privacy of every person in every party and the error of the aggregate are linear in one
+party's table `r`. Write `y_k(s) = sum over x of law_k(x) r(x, s)` for its laws (one for each secret of its people, one
+prior for each world). A `View` is two laws of the aggregate that must look alike: `y_a` or `y_b` added to an
+independent rest.
+
+    minimise    sum over x, s of  prior(x) cost(s - f x) r(x, s)
+    subject to  sum over s of r(x, s) = 1                                              every input x
+                (rest_a * y_a)(S) <= e^eps (rest_b * y_b)(S), and the reverse          every view, every aggregate S
+                r(x, s) <= e^f r(x', s)                                                adjacent inputs, with a fallback
+
+where `cost(d) = E |d + N|` and `N` is the error of the others. Probabilities span fifty decades while a solver's
+tolerances are absolute, so everything is posed relative to the table at hand: the unknown of an output is divided by
+its present probability and the row of an aggregate by its own. Then a coefficient is the probability of the report
+given the aggregate, and every row sums to about 1. Few entries of an optimal table and few rows matter, so both are
+generated: rows when they are violated, entries when the prices of the rows say that they pay.
+
+Where the simplex method ends depends on the last bit of every coefficient, so that all are computed in one order
+(`math/ordered.py`): the same program, and so the same table, on every machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import highspy
+import numpy as np
+from scipy import sparse
+
+from optdp.numbers.ordered import Array, convolve, exp, log, product, total
+from optdp.programs.highs import new_highs, run
+from optdp.work import check
+from optdp.work.account import Effort
+
+SMALLEST = 1e-12
+"""Coefficients below this are left out."""
+TOLERANCE = 1e-9
+ROUNDS = 200
+"""How often rows and entries are added before a step is given up."""
+MOST_WORK = (75_000_000, 5_000)
+"""A block is given up after so much work (`Effort`), and so much more for each entry."""
+AT_ONCE = 40
+"""The most rows that one direction of a view adds in one round, evenly spread over the violated ones."""
+
+
+def _tiny(law: Array) -> Any:
+    """Aggregates less likely than this are left to the certificate: numbers of this type cannot tell them."""
+    return np.finfo(law.dtype).tiny * law.dtype.type(1e50)
+
+
+@dataclass(frozen=True)
+class View:
+    """`rest_one * y_one` and `rest_other * y_other` must stay within `epsilon` of each other."""
+
+    one: int
+    rest_one: Array
+    other: int
+    rest_other: Array
+    epsilon: float
+
+    def laws(self, y: Array) -> tuple[Array, Array]:
+        """Both laws of the aggregate."""
+        return convolve(self.rest_one, y[self.one]), convolve(self.rest_other, y[self.other])
+
+    def excess(self, y: Array) -> float:
+        """The largest log-quotient over every aggregate, as a multiple of `epsilon`."""
+        one, other = self.laws(y)
+        return log(max(float(quotient.max()) for quotient in _quotients(one, other))) / self.epsilon
+
+
+def _quotients(one: Array, other: Array) -> tuple[Array, Array]:
+    """Both quotients of two laws at every aggregate; 1 where it is too rare to tell."""
+    seen = np.maximum(one, other) > _tiny(one)
+    above, below = np.ones(len(one)), np.ones(len(one))
+    with np.errstate(divide="ignore"):
+        above[seen], below[seen] = one[seen] / other[seen], other[seen] / one[seen]
+    return above, below
+
+
+def steepest(table: Array) -> float:
+    """The largest log-quotient of the rows of adjacent inputs."""
+    if len(table) < 2:
+        return 0.0
+    return log(max(float(np.max(q)) for q in _quotients(table[1:].ravel(), table[:-1].ravel())))
+
+
+@dataclass(frozen=True)
+class Block:
+    """One party's program: see above."""
+
+    weights: Array
+    """The laws of the input, one a row; the first is the prior of the objective."""
+    cost: Array
+    """What a report costs, for each input and output."""
+    views: tuple[View, ...]
+    chain: float | None
+
+    def excess(self, table: Array) -> float:
+        """The largest log-quotient of any view, as a multiple of what is allowed."""
+        y = product(self.weights, table)
+        worst = max((view.excess(y) for view in self.views), default=0.0)
+        return worst if self.chain is None else max(worst, steepest(table) / self.chain)
+
+    def objective(self, table: Array) -> float:
+        return float(total(self.weights[0][:, None] * self.cost * table))
+
+
+def improve(
+    block: Block, table: Array, floor: float, slack: float, patience: float = 1e-6, effort: Effort | None = None
+) -> Array | None:
+    """The best table for the block, or None if the solver fails; privacy is asked for at `epsilon (1 - slack)`.
+
+    Every entry is at least `floor` divided by the number of outputs. The given table must be feasible. What is found
+    is at most `patience` above the optimum, relative to it. The work is added to `effort`.
+    """
+    return _Relative(block, table, floor, slack, effort or Effort()).solve(patience)
+
+
+class _Relative:
+    """The program relative to a table.
+
+    Unknown: first `v_k(s) = y_k(s) / present(s)`, then `t(x, s)` with `r = floor + scale t` for the entries so far.
+    Rows: the sum of each input, the definition of each `v`, the chain, and the aggregates so far.
+    """
+
+    def __init__(self, block: Block, table: Array, floor: float, slack: float, effort: Effort) -> None:
+        self.block, self.table, self.slack, self.effort = block, table, slack, effort
+        self.inputs, self.outputs = table.shape
+        self.floor = floor / self.outputs
+        self.now = product(block.weights, table)
+        self.present = np.maximum(self.now[0], 1e-300)
+        share = np.maximum(block.weights[0], 1e-300)
+        self.scale = np.minimum(1.0, self.present[None, :] / share[:, None])
+        self.cost = block.weights[0][:, None] * block.cost * self.scale
+        self.entries = np.zeros(0, dtype=np.int64)
+        self.listed = np.zeros(table.shape, dtype=bool)
+        self.highs = new_highs(
+            # Primal where entries are added, for the dual one would start nearly anew; dual if only rows are.
+            simplex_strategy=4 if block.chain is None else 1,
+            small_matrix_value=SMALLEST,
+            primal_feasibility_tolerance=TOLERANCE,
+            dual_feasibility_tolerance=TOLERANCE,
+        )
+        self.most = min(effort.spent + MOST_WORK[0] + MOST_WORK[1] * table.size, effort.most)
+
+    def solve(self, patience: float) -> Array | None:
+        self._frame()
+        x = np.arange(self.inputs)
+        first = self.table > 1.5 * self.floor
+        first[x, self.block.cost.argmin(axis=1)] = True
+        self._add_entries(first if self.block.chain is None else np.ones_like(first))
+        added: list[set[int]] = [set() for _ in range(2 * len(self.block.views))]
+        for place, rows in self._violated(self.now, 0.95, added):
+            self._add_rows(place, rows)
+        for _ in range(ROUNDS):
+            check()
+            if not self._run():
+                return None
+            table = self._table()
+            fresh = self._violated(product(self.block.weights, table), 1.0 - 0.5 * self.slack, added)
+            for place, rows in fresh:
+                self._add_rows(place, rows)
+            paying = self._paying(patience)
+            if paying is not None:
+                self._add_entries(paying)
+            if paying is None and not fresh:
+                return table
+        return None
+
+    def _run(self) -> bool:
+        """Solve with the rows and entries so far; False if that fails or takes too much work."""
+        looked = sum(len(view.rest_one) + len(view.rest_other) for view in self.block.views) * self.outputs
+        self.effort.convolved(looked, any(view.rest_one.dtype != np.float64 for view in self.block.views))
+        self.effort.convolved(3 * self.block.weights.size * self.outputs, True)
+        status = self._limited()
+        if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kIterationLimit):
+            self.highs.clearSolver()
+            self.highs.setOptionValue("presolve", "off")
+            status = self._limited()
+        return bool(status == highspy.HighsModelStatus.kOptimal)
+
+    def _limited(self) -> highspy.HighsModelStatus:
+        rows = max(self.highs.getNumRow(), 1)
+        left = max((self.most - self.effort.spent) // rows, 0)
+        self.highs.setOptionValue("simplex_iteration_limit", int(min(left, highspy.kHighsIInf)))
+        run(self.highs)
+        self.effort.spent += rows * max(self.highs.getInfo().simplex_iteration_count, 0)
+        return self.highs.getModelStatus()
+
+    def _table(self) -> Array:
+        values = np.array(self.highs.getSolution().col_value)[len(self.now) * self.outputs :]
+        table = np.zeros(self.inputs * self.outputs)
+        table[self.entries] = np.maximum(values, 0.0)
+        table = table.reshape(self.table.shape) * self.scale + self.floor
+        result: Array = table / total(table, axis=1, keepdims=True)
+        return result
+
+    def _frame(self) -> None:
+        """The rows of inputs and of the `v`, before there are any entries."""
+        laws, inputs = len(self.now), self.inputs
+        known = np.tile(self.floor / self.present, laws) * np.repeat(total(self.block.weights, axis=1), self.outputs)
+        chain = 0 if self.block.chain is None else 2 * (inputs - 1) * self.outputs
+        # Written for `r`, the chain loses what the floor adds: r <= e^f r' holds for the floor itself.
+        right = np.concatenate([np.full(inputs, 1.0 - self.floor * self.outputs), -known])
+        model = highspy.HighsLp()
+        model.num_row_, model.num_col_ = len(right) + chain, laws * self.outputs
+        model.col_cost_ = np.zeros(model.num_col_)
+        model.col_lower_ = np.zeros(model.num_col_)
+        model.col_upper_ = np.full(model.num_col_, highspy.kHighsInf)
+        model.row_lower_ = np.concatenate([right, np.full(chain, -highspy.kHighsInf)])
+        model.row_upper_ = np.concatenate([right, np.zeros(chain)])
+        model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        model.a_matrix_.start_ = np.arange(model.num_col_ + 1, dtype=np.int32)
+        model.a_matrix_.index_ = inputs + np.arange(model.num_col_, dtype=np.int32)
+        model.a_matrix_.value_ = -np.ones(model.num_col_)
+        self.highs.passModel(model)
+
+    def _add_entries(self, wanted: Any) -> None:
+        """Columns for the wanted entries that have none yet."""
+        fresh = np.flatnonzero((wanted & ~self.listed).ravel())
+        self.listed |= wanted
+        self.entries = np.concatenate([self.entries, fresh])
+        x, s = np.divmod(fresh, self.outputs)
+        size, laws = self.scale[x, s], len(self.now)
+        rows = [x] + [self.inputs + k * self.outputs + s for k in range(laws)]
+        values = [size] + [self.block.weights[k, x] * size / self.present[s] for k in range(laws)]
+        if self.block.chain is not None:
+            grow = exp(-self.block.chain * (1 - self.slack))
+            base = self.inputs + laws * self.outputs
+            half = (self.inputs - 1) * self.outputs
+            # Row (x, s) of the first half: grow r(x+1, s) <= r(x, s); of the second: grow r(x, s) <= r(x+1, s). Each
+            # is divided by the larger of the two scales.
+            before = np.where(x > 0, size / np.maximum(size, self.scale[np.maximum(x - 1, 0), s]), 0.0)
+            after = np.minimum(x + 1, self.inputs - 1)
+            behind = np.where(x < after, size / np.maximum(size, self.scale[after, s]), 0.0)
+            for start, above, below in ((base, grow, -1.0), (base + half, -1.0, grow)):
+                rows += [start + (x - 1) * self.outputs + s, start + x * self.outputs + s]
+                values += [above * before, below * behind]
+        row, value = np.array(rows).T, np.array(values).T
+        kept = np.abs(value) > SMALLEST
+        starts = np.concatenate([[0], np.cumsum(kept.sum(axis=1))[:-1]])
+        self.highs.addCols(
+            len(fresh),
+            self.cost[x, s],
+            np.zeros(len(fresh)),
+            np.full(len(fresh), highspy.kHighsInf),
+            int(kept.sum()),
+            starts.astype(np.int32),
+            row[kept].astype(np.int32),
+            value[kept],
+        )
+
+    def _paying(self, patience: float) -> Any:
+        """The entries whose reduced cost is negative, a few for each input and output; None if they gain too little.
+
+        The entries of an input sum to 1, so that no more than its largest saving can be gained by it.
+        """
+        if self.listed.all():
+            return None
+        dual = np.array(self.highs.getSolution().row_dual)[: self.inputs + len(self.now) * self.outputs]
+        price, worth = dual[: self.inputs], dual[self.inputs :].reshape(len(self.now), self.outputs)
+        reduced = self.cost / self.scale - price[:, None] - product(self.block.weights.T, worth / self.present)
+        reduced = np.where(self.listed, 0.0, reduced)
+        gains = np.maximum(-reduced.min(axis=1), 0.0)
+        if total(gains) <= patience * max(self.highs.getInfo().objective_function_value, 1e-12):
+            return None
+        chosen = np.zeros(reduced.shape, dtype=bool)
+        few = min(3, self.outputs)
+        best = np.argsort(reduced, axis=1, kind="stable")[:, :few]
+        chosen[np.arange(self.inputs)[:, None], best] = True
+        weighed = reduced * self.scale
+        chosen[weighed.argmin(axis=0), np.arange(self.outputs)] = True
+        return chosen & (reduced < 0)
+
+    def _violated(self, y: Array, share: float, added: list[set[int]]) -> list[tuple[int, Any]]:
+        """For each view and direction the aggregates beyond `share` of what is allowed that have no row yet."""
+        found = []
+        for k, view in enumerate(self.block.views):
+            limit = exp(share * view.epsilon)
+            for place, quotient in enumerate(_quotients(*view.laws(y)), start=2 * k):
+                beyond = np.flatnonzero(quotient > limit).tolist()
+                rows = np.array([row for row in beyond if row not in added[place]], dtype=np.int64)
+                if len(rows) > AT_ONCE:
+                    rows = rows[np.linspace(0, len(rows) - 1, AT_ONCE).astype(np.int64)]
+                if len(rows):
+                    added[place].update(rows.tolist())
+                    found.append((place, rows))
+        return found
+
+    def _add_rows(self, place: int, rows: Any) -> None:
+        """`e^-eps (rest_a * y_a)(S) - (rest_b * y_b)(S) <= 0` for each aggregate `S` of `rows`, divided by `Pr[S]`."""
+        view = self.block.views[place // 2]
+        ends = ((view.one, view.rest_one), (view.other, view.rest_other))
+        (a, rest_a), (b, rest_b) = ends if place % 2 == 0 else ends[::-1]
+        shrink = exp(-view.epsilon * (1 - self.slack))
+        chance = convolve(rest_a, self.now[a])[rows] + convolve(rest_b, self.now[b])[rows]
+        gap = rows[:, None] - np.arange(self.outputs)[None, :]
+        tables = []
+        for rest, sign in ((rest_a, shrink), (rest_b, -1.0)):
+            inside = (gap >= 0) & (gap < len(rest))
+            taken = np.where(inside, rest[np.clip(gap, 0, len(rest) - 1)], 0.0)
+            share = sign * taken * self.present[None, :] / np.maximum(chance, np.finfo(chance.dtype).tiny)[:, None]
+            tables.append(share.astype(np.float64))
+        one, other = a * self.outputs + np.arange(self.outputs), b * self.outputs + np.arange(self.outputs)
+        dense, columns = (tables[0] + tables[1], one) if a == b else (np.hstack(tables), np.concatenate([one, other]))
+        matrix = sparse.csr_matrix(np.where(np.abs(dense) > SMALLEST, dense, 0.0))
+        self.highs.addRows(
+            len(rows),
+            np.full(len(rows), -highspy.kHighsInf),
+            np.zeros(len(rows)),
+            matrix.nnz,
+            matrix.indptr[:-1].astype(np.int32),
+            columns[matrix.indices].astype(np.int32),
+            matrix.data,
+        )

@@ -1,0 +1,72 @@
+"""What is proved of a plan of several entities, whatever the method that found it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from optdp.errors import CertificateError
+from optdp.numbers.exact import figure
+from optdp.objects import Public
+from optdp.plan.problem import MultiLTE
+from optdp.sheet import Listing, decimal
+
+EXPLANATION = (
+    "epsilon bounds how far any aggregate moves the belief about one person of an observer whose knowledge of all "
+    "others is the stated priors; it does not hold against one who knows more, who sees a single report, nor for a "
+    "second release."
+)
+"""The one sentence that goes with every epsilon of a plan."""
+
+
+@dataclass(frozen=True)
+class PlanCertificate(Public):
+    """Proved figures of a plan. An epsilon of None is infinite, or nothing is proved of it."""
+
+    epsilons: tuple[Fraction | None, ...]
+    """For each party the privacy of its people under the priors, for a whole contribution."""
+    ordinary: tuple[Fraction | None, ...]
+    """For each party the ordinary epsilon of its own table, whatever is known about everything else."""
+    own_mae: tuple[Fraction, ...]
+    """For each party the mean absolute error of its own report, an upper bound."""
+    mae: Fraction
+    """Mean absolute error of the aggregate under the priors, an upper bound."""
+    mse: Fraction
+    """Mean squared error of the aggregate under the priors, an upper bound."""
+    told = ("epsilon", "mae", "mse")
+    none = "infinite"
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """The privacy of everybody: the worst party's."""
+        return largest(self.epsilons)
+
+    def check(self, problem: MultiLTE) -> None:
+        """Raise unless everything that the problem asks for is proved."""
+        for i, (found, ordinary) in enumerate(zip(self.epsilons, self.ordinary, strict=True)):
+            _check(f"epsilon of the people of party {i}", found, problem.epsilon)
+            if problem.fallback_epsilon is not None:
+                _check(f"the ordinary epsilon of party {i}", ordinary, problem.fallback_epsilon)
+
+
+def largest(epsilons: tuple[Fraction | None, ...]) -> Fraction | None:
+    """The largest epsilon; None, which is infinite, if any is."""
+    known = [value for value in epsilons if value is not None]
+    return max(known) if len(known) == len(epsilons) else None
+
+
+def _check(name: str, found: Fraction | None, wanted: Fraction) -> None:
+    if found is None or figure(found) > wanted:
+        shown = "infinite" if found is None else f"{float(found):.12g}"
+        raise CertificateError(f"{name} must be at most {float(wanted):.12g}. Found {shown}.")
+
+
+def listed_parties(problem: MultiLTE, parties: list[dict[str, Any]]) -> Listing:
+    """A line for each party."""
+    rows = tuple(
+        (str(i), population.describe, f"{float(own['mae']):.6f}", decimal(own["certified_epsilon"]),
+         decimal(own["ordinary_epsilon"]))
+        for i, (population, own) in enumerate(zip(problem.parties, parties, strict=True))
+    )  # fmt: skip
+    return Listing(("party", "people", "own MAE", "epsilon", "ordinary epsilon"), rows)

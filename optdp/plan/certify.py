@@ -1,0 +1,416 @@
+"""The error of a joint plan, in balls: what the aggregate of finite tables costs.
+
+An entity's error `s - f x` has a finite law, a polynomial; the error of the aggregate has the product of all. Of very
+many people the inputs far from the table are taken at its edge, which is served by the same row, and what that changes
+is bounded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate, groupby, pairwise
+
+import flint
+from flint import arb, arb_poly
+
+from optdp.errors import ArtifactError, CertificateError, ProblemError
+from optdp.mechanism.matrix import NoiseMatrix
+from optdp.numbers.exact import ball, log_upper, precision, upper_fraction
+from optdp.numbers.pmf import Pmf
+from optdp.people.population import Population
+from optdp.plan.certificate import PlanCertificate, largest
+from optdp.plan.problem import MultiLTE
+from optdp.single.certify import row_ratios
+from optdp.single.laws import Shape, larger_quotient, restrict
+from optdp.work.account import power_steps, product_steps, spend
+
+EXPLICIT = 20_000
+"""Inputs without a row whose errors are added one by one; the rest is bounded together."""
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The law of `s - f x` as a polynomial from `low`, but for rare inputs, which are taken at the nearest row."""
+
+    law: arb_poly
+    low: int
+    beyond_mean: arb
+    """At most this is added to the mean absolute error by the inputs that are taken elsewhere."""
+    beyond_square: arb
+
+    def plus(self, other: Errors) -> Errors:
+        spend(product_steps(len(self.law), len(other.law)), "the error of the aggregate")
+        square = (self.beyond_square.sqrt() + other.beyond_square.sqrt()) ** 2
+        return Errors(self.law * other.law, self.low + other.low, self.beyond_mean + other.beyond_mean, square)
+
+    def times(self, count: int) -> Errors:
+        """The error of so many of these."""
+        if count == 1:
+            return self
+        spend(power_steps(len(self.law), count), "the error of the aggregate")
+        beyond = (count * self.beyond_mean, count**2 * self.beyond_square)
+        return Errors(self.law**count, count * self.low, *beyond)
+
+    def mean(self, power: int) -> arb:
+        spend(0.8 * len(self.law), "the error of the aggregate")
+        values = self.law.coeffs()
+        return sum((value * abs(self.low + k) ** power for k, value in enumerate(values)), arb(0))
+
+
+def error_laws(problem: MultiLTE, tables: Sequence[NoiseMatrix], populations: Sequence[Population]) -> list[Errors]:
+    """The error of each party; those of parties that are alike are one object."""
+    known: dict[tuple[object, ...], Errors] = {}
+    laws = []
+    for factor, population, table in zip(problem.f, populations, tables, strict=True):
+        key = (factor, str(population.spec), table.inputs, table.rows, table.denominator)
+        if key not in known:
+            known[key] = _error_law(factor, population.total, table)
+        laws.append(known[key])
+    return laws
+
+
+def aggregate_errors(laws: Sequence[Errors]) -> tuple[Fraction, Fraction]:
+    counts = Counter(map(id, laws))
+    queue = deque(law.times(counts[id(law)]) for law in {id(law): law for law in laws}.values())
+    while len(queue) > 1:  # neighbours first: polynomials of like length are multiplied fastest
+        queue.append(queue.popleft().plus(queue.popleft()))
+    total = queue[0]
+    mae = upper_fraction(total.mean(1) + total.beyond_mean)
+    root = total.mean(2).sqrt() + total.beyond_square.sqrt()
+    return mae, upper_fraction(total.mean(2) if total.beyond_square == 0 else root * root)
+
+
+def _error_law(factor: int, law: Pmf, table: NoiseMatrix) -> Errors:
+    (first, last), (low, high) = table.inputs, table.outputs
+    begin, end = max(0, first - EXPLICIT), min(table.last, last + EXPLICIT)
+    targets = (factor * begin, factor * end)
+    least = low - max(targets)
+    size = high - least - min(targets) + 1
+    longest = max(map(len, table.rows)) * (0.6 + table.denominator.bit_length() / 3000)
+    spend(size / 3 + (end - begin + 1) * (1 + longest), "errors of reports")
+    values = [arb(0)] * size
+    for x, chance in zip(range(begin, end + 1), law.balls(begin, end), strict=True):
+        if chance == 0:
+            continue
+        share, shift = chance / table.denominator, least + factor * x
+        for s, weight in table.rows[min(max(x, first), last) - first]:
+            values[s - shift] += share * weight
+    beyond, square = arb(0), arb(0)
+    for edge, upwards, reach in ((begin, False, begin), (end, True, table.last - end)):
+        if reach:
+            mass = law.geometric_sum(edge, arb(1), upwards)
+            for s, weight in table.rows[-1 if upwards else 0]:  # taken at the edge, which is served by the same row
+                values[s - least - factor * edge] += mass * weight / table.denominator
+            beyond += mass * abs(factor) * reach
+            square += mass * (factor * reach) ** 2
+    return Errors(arb_poly(values), least, beyond, square)
+
+
+PRECISIONS = (256, 1024, 4096)
+"""Bits of the balls, in turn, until the figures are decided."""
+MOST_SETS = 5000
+"""The most sets of honest parties that are looked at one by one."""
+
+
+def certify_plan(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> PlanCertificate:
+    """Recompute every figure of a plan of finite tables."""
+    _check_tables(problem, tables)
+    epsilons = _epsilons(problem, tables, problem.worlds)
+    known: dict[tuple[object, ...], Fraction | None] = {}
+    ordinary = []
+    for i, table in enumerate(tables):
+        key = (table.inputs, table.last, table.rows, problem.parties[i].largest)
+        if key not in known:
+            known[key] = _ordinary(problem, i, table)
+        ordinary.append(known[key])
+    with precision():
+        laws = error_laws(problem, tables, problem.parties)
+        distinct = {id(law): law for law in laws}
+        means = {name: upper_fraction(law.mean(1) + law.beyond_mean) for name, law in distinct.items()}
+        mae, mse = aggregate_errors(laws)
+    return PlanCertificate(epsilons, tuple(ordinary), tuple(means[id(law)] for law in laws), mae, mse)
+
+
+def plan_errors(
+    problem: MultiLTE, tables: Sequence[NoiseMatrix], populations: Sequence[Population]
+) -> tuple[Fraction, Fraction]:
+    """Upper bounds of the aggregate's MAE and MSE if the world is `populations`, one for each party."""
+    with precision():
+        return aggregate_errors(error_laws(problem, tables, populations))
+
+
+def plan_epsilons(
+    problem: MultiLTE, tables: Sequence[NoiseMatrix], populations: Sequence[Population]
+) -> tuple[Fraction | None, ...]:
+    """The real epsilon of each party's people if the world is `populations`, one for each party (None: infinite)."""
+    world = tuple(populations)
+    if len(world) != len(tables):
+        raise ProblemError(f"A world must have {len(tables)} populations. Found {len(world)}.")
+    for i, (population, table) in enumerate(zip(world, tables, strict=True)):
+        if population.last > table.last:
+            raise CertificateError(
+                f"Party {i} serves inputs 0..{table.last}. Found a population whose sum reaches {population.last}."
+            )
+    return _epsilons(problem, tables, [world])
+
+
+def _check_tables(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> None:
+    if len(tables) != len(problem.parties):
+        raise ArtifactError(f"A plan must have {len(problem.parties)} tables. Found {len(tables)}.")
+    for i, table in enumerate(tables):
+        if table.q is not None:
+            raise ArtifactError(f"The tables of a joint plan must be finite. Found a tail in that of party {i}.")
+        if table.last != problem.parties[i].last:
+            raise ArtifactError(f"Party {i} must serve inputs 0..{problem.parties[i].last}. Found {table.last}.")
+
+
+# ---------------------------------------------------------------------- privacy
+
+
+@dataclass(frozen=True)
+class Reports:
+    """One party in one world: the law of its report, and given each secret, as polynomials in `s - low`.
+
+    A support is an integer: bit `k` says whether `low + k` can be reported at all.
+    """
+
+    total: arb_poly
+    kinds: tuple[tuple[arb_poly, ...], ...]
+    support: int
+    supports: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What whoever sees the sum of `honest` parties compares: a step of a person of one of them."""
+
+    honest: tuple[int, ...]
+    party: int
+    person: int
+    """Which kind of person."""
+    contribution: int
+    """`w` of the step from `w` to `w + 1`."""
+    one: arb_poly
+    other: arb_poly
+    reached: tuple[int, int]
+    """The supports of both."""
+
+
+def _epsilons(
+    problem: MultiLTE, tables: Sequence[NoiseMatrix], worlds: Sequence[Sequence[Population]]
+) -> tuple[Fraction | None, ...]:
+    """The largest log-quotient over worlds, sets of honest parties, secrets and aggregates, for each party."""
+    for bits in PRECISIONS:
+        with precision(bits):
+            worst: list[Fraction | None] = [Fraction(1)] * len(tables)
+            exact = True
+            for world in worlds:
+                reports = reports_of(world, tables)
+                found: list[Fraction | None] = [Fraction(1)] * len(tables)
+                exact = _quotients(problem.honest, reports, found) and exact
+                pairs = zip(worst, _alike(reports, found), strict=True)  # who is alike here need not be elsewhere
+                worst = [largest(pair) for pair in pairs]
+        if exact or bits == PRECISIONS[-1]:
+            break
+    moves = [abs(f) * party.largest for world in worlds for f, party in zip(problem.f, world, strict=True)]
+    reach = max(problem.sensitivity, *moves)
+    return tuple(
+        None if ratio is None else log_upper(ratio) * reach / abs(factor)
+        for ratio, factor in zip(worst, problem.f, strict=True)
+    )
+
+
+def reports_of(world: Sequence[Population], tables: Sequence[NoiseMatrix]) -> list[Reports]:
+    """The reports of every party in one world; equal parties are looked at once and share an object."""
+    same: dict[tuple[object, ...], Reports] = {}
+    reports = []
+    for population, table in zip(world, tables, strict=True):
+        key = (str(population.spec), table.inputs, table.rows, table.denominator)
+        if key not in same:
+            same[key] = _reports(population, table)
+        reports.append(same[key])
+    return reports
+
+
+def _alike(reports: Sequence[Reports], worst: Sequence[Fraction | None]) -> list[Fraction | None]:
+    """Parties with the same laws stand for each other, for of sets that look alike only the first was looked at."""
+    spend(len(reports) ** 2 / 10, "parties that are alike")
+    return [largest(tuple(worst[j] for j, other in enumerate(reports) if other is own)) for own in reports]
+
+
+def comparisons(honest: int, reports: Sequence[Reports]) -> Iterator[Comparison]:
+    """Every step of every kind of person of every honest party, for every set of honest parties.
+
+    Of parties that are alike the first of the set stands for all.
+    """
+    for chosen in _sets(honest, reports):
+        for i in sorted({id(reports[i]): i for i in reversed(chosen)}.values()):
+            rest = [reports[j] for j in chosen if j != i]
+            around, beside = _product([other.total for other in rest]), _reach(other.support for other in rest)
+            for kind, (laws, supports) in enumerate(zip(reports[i].kinds, reports[i].supports, strict=True)):
+                spend(len(laws) * (_steps(laws[0], around) + len(laws[0]) + len(around)), "laws of the aggregate")
+                columns, seen = [law * around for law in laws], [_sums(support, beside) for support in supports]
+                for w, (pair, reached) in enumerate(zip(pairwise(columns), pairwise(seen), strict=True)):
+                    yield Comparison(chosen, i, kind, w, *pair, reached)
+
+
+def _quotients(honest: int, reports: Sequence[Reports], worst: list[Fraction | None]) -> bool:
+    """Raise `worst` to the largest quotients; whether every ball was narrow enough to tell."""
+    exact = True
+    for step in comparisons(honest, reports):
+        known = worst[step.party]
+        if known is None:
+            continue
+        if step.reached[0] != step.reached[1]:
+            worst[step.party] = None
+            continue
+        worst[step.party], sharp = _largest(step.one, step.other, places(step.reached[0]), known)
+        exact = exact and sharp
+    return exact
+
+
+def _largest(one: arb_poly, other: arb_poly, values: Sequence[int], known: Fraction) -> tuple[Fraction | None, bool]:
+    """An upper bound of the larger of `known` and every quotient of coefficients, and whether the balls are narrow.
+
+    None, which is infinite, if a coefficient cannot be told from zero.
+    """
+    limit, narrow = ball(known), True
+    spend(1.5 * len(values) * flint.ctx.prec / PRECISIONS[0], "quotients of aggregates")
+    for s in values:
+        a, b = one[s], other[s]
+        if not (a > 0 and b > 0):
+            return None, False
+        ratio = larger_quotient(a, b)
+        if not ratio < limit:
+            narrow = narrow and bool(ratio.rad() < ratio.mid() * arb(2) ** -100)
+            known = max(known, upper_fraction(ratio))
+            limit = ball(known)
+    return known, narrow
+
+
+def _sets(honest: int, reports: Sequence[Reports]) -> Iterator[tuple[int, ...]]:
+    """Every set of honest parties, but of sets with the same laws only the first: so many of each kind of party."""
+    alike: dict[int, list[int]] = {}
+    for i, own in enumerate(reports):
+        alike.setdefault(id(own), []).append(i)
+    kinds = list(alike.values())
+    if number_of_sets(honest, [len(kind) for kind in kinds]) > MOST_SETS:
+        raise ProblemError(
+            f"At most {MOST_SETS:,} different sets of honest parties are looked at. Found more. "
+            "Use fewer parties, identical parties, or another number of honest ones."
+        )
+    room = [sum(map(len, kinds[k:])) for k in range(len(kinds) + 1)]
+    stack: list[tuple[int, tuple[int, ...]]] = [(0, ())]
+    while stack:
+        k, chosen = stack.pop()
+        left = honest - len(chosen)
+        if left == 0:
+            yield tuple(sorted(chosen))
+            continue
+        counts = range(max(0, left - room[k + 1]), min(len(kinds[k]), left) + 1)
+        stack.extend((k + 1, (*chosen, *kinds[k][:count])) for count in counts)
+
+
+def number_of_sets(honest: int, sizes: Sequence[int]) -> int:
+    """How many sets of `honest` parties differ, if there are `sizes` of each kind: a coefficient of a product."""
+    ways = [1] + [0] * honest
+    for size in sizes:
+        sums = [0, *accumulate(ways)]
+        ways = [sums[k + 1] - sums[max(0, k - size)] for k in range(honest + 1)]
+    return ways[honest]
+
+
+def _reports(population: Population, table: NoiseMatrix) -> Reports:
+    """The laws of one party's report; `denominator` is left out, for it cancels."""
+    secrets = [list(person.conditionals) for person in population.people]
+    laws: list[Pmf] = [population.total, *(law for kind in secrets for law in kind)]
+    shape = Shape.of(table)
+    weights = [restrict(law, shape)[0] for law in laws]
+    low, high = table.outputs
+    scale = flint.ctx.prec / PRECISIONS[0]
+    spend(len(laws) * (high - low + 1) * scale / 3, "laws of reports")
+    sums = [[arb(0)] * (high - low + 1) for _ in laws]
+    each = len(laws) * (0.6 * scale + table.denominator.bit_length() / 3000)
+    for i, row in enumerate(table.rows):
+        spend(1 + len(row) * each, "laws of reports")
+        column = [weight[i] for weight in weights]
+        for k, value in enumerate(column):
+            if value == 0:
+                continue
+            line = sums[k]
+            for s, weight in row:
+                line[s - low] += value * weight
+    polynomials, reached = [arb_poly(line) for line in sums], [_support(line) for line in sums]
+    kinds, supports, start = [], [], 1
+    for kind in secrets:
+        kinds.append(tuple(polynomials[start : start + len(kind)]))
+        supports.append(tuple(reached[start : start + len(kind)]))
+        start += len(kind)
+    return Reports(polynomials[0], tuple(kinds), reached[0], tuple(supports))
+
+
+def _product(factors: Sequence[arb_poly]) -> arb_poly:
+    """Powers of those that are alike, then neighbours first: polynomials of like length are multiplied fastest."""
+    counts = Counter(map(id, factors))
+    queue = deque([arb_poly([1])] if not factors else [])
+    for factor in {id(factor): factor for factor in factors}.values():
+        count = counts[id(factor)]
+        if count > 1:
+            spend(power_steps(len(factor), count) * flint.ctx.prec / PRECISIONS[0], "laws of the aggregate")
+        queue.append(factor**count if count > 1 else factor)
+    while len(queue) > 1:
+        one, other = queue.popleft(), queue.popleft()
+        spend(_steps(one, other), "laws of the aggregate")
+        queue.append(one * other)
+    return queue[0]
+
+
+def _steps(one: arb_poly, other: arb_poly) -> float:
+    return product_steps(len(one), len(other)) * flint.ctx.prec / PRECISIONS[0]
+
+
+def _support(line: Sequence[arb]) -> int:
+    """Which values have a mass: only what nothing was added to is exactly zero."""
+    return int("".join("0" if value == 0 else "1" for value in reversed(line)), 2)
+
+
+def places(support: int) -> list[int]:
+    """The bits that are set."""
+    return [k for k, bit in enumerate(reversed(f"{support:b}")) if bit == "1"]
+
+
+def _reach(supports: Iterable[int]) -> int:
+    """Which sums can be reached."""
+    result = 1
+    for support in supports:
+        result = _sums(result, support)
+    return result
+
+
+def _sums(one: int, other: int) -> int:
+    """The support of the sum of two independent values: `one` moved to every place of `other`, run by run."""
+    result, start = 0, 0
+    for bit, run in groupby(reversed(f"{other:b}")):
+        length = len(list(run))
+        if bit == "1":
+            moved, width = one, 1  # `one` at `width` neighbouring places
+            while width < length:
+                step = min(width, length - width)
+                moved, width = moved | moved << step, width + step
+            result |= moved << start
+        start += length
+    return result
+
+
+def _ordinary(problem: MultiLTE, party: int, table: NoiseMatrix) -> Fraction | None:
+    """The ordinary epsilon of one table: adjacent inputs, times the largest contribution."""
+    worst = Fraction(0)
+    with precision():
+        for _, ratio in row_ratios(table, 1):
+            if ratio is None:
+                return None
+            worst = max(worst, log_upper(ratio))
+    return worst * problem.parties[party].largest

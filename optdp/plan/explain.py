@@ -1,0 +1,193 @@
+"""Where the epsilon of a plan is reached: the worst party, the honest parties, and the worst aggregate.
+
+Of finite tables every aggregate of every set of honest parties is looked at, and the worst one is shown as it is. Of
+shares of noise the proof has factors (`optdp.plan.divisible_certify`): the largest quotient `Q` of the party's
+contracted input with geometric noise, which is reached at a point that is shown, times the spreads of the honest
+parties, which bound what rounding left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import prod
+from typing import Any, Literal
+
+from flint import arb
+
+from optdp.mechanism.matrix import NoiseMatrix
+from optdp.mechanism.shared_noise import SharedNoise
+from optdp.numbers.exact import ball, decimal_up, precision
+from optdp.people.population import Population
+from optdp.plan.certify import PRECISIONS, Comparison, comparisons, places, reports_of
+from optdp.plan.divisible_certify import check_plan, leaks_of, smoothed, worst_set
+from optdp.plan.format import Table
+from optdp.plan.problem import MultiLTE
+from optdp.single.explain import Pair, Sight, Tail, WorstInputs, exceeds, sighted, worst_rows
+
+
+@dataclass(frozen=True)
+class WorstAggregate:
+    """The aggregate that tells most about one person, for an observer who knows the priors."""
+
+    world: int
+    """Which of the problem's worlds, from 0."""
+    party: int
+    honest: tuple[int, ...]
+    """The parties whose sum the observer sees alone, having subtracted the others."""
+    person: int
+    """Which kind of person of that party, from 0."""
+    people: int
+    contributions: Pair
+    """The contribution under which the output is likelier, and the other."""
+    sight: Sight
+    spread: Fraction = Fraction(1)
+    """With shares of noise, what the tables' rounding may add: this factor of the quotient is in no probability."""
+    seen: Literal["aggregate", "input with noise"] = "aggregate"
+    """What the output is one of. With shares of noise the proof compares the party's own (contracted) input with all of
+    the honest parties' noise; what the others add can only make the quotient smaller."""
+
+    def document(self) -> dict[str, Any]:
+        """As JSON has it."""
+        about = {"world": self.world, "party": self.party, "honest": list(self.honest), "person": self.person}
+        about |= {"people": self.people, "contributions": list(self.contributions)}
+        return about | {"seen": self.seen} | self.sight.document() | {"spread": decimal_up(self.spread, 30)}
+
+
+@dataclass(frozen=True)
+class PlanExplanation:
+    """Where the epsilons of a plan are reached."""
+
+    worst: WorstAggregate | None
+    """None if nothing finite is proved of shares of noise."""
+    ordinary: tuple[WorstInputs, ...]
+    """For each party that of its own table; empty with shares of noise."""
+
+    def document(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "worst": None if self.worst is None else self.worst.document(),
+            "ordinary": [own.document() for own in self.ordinary],
+        }
+
+
+def explain_plan(problem: MultiLTE, tables: Sequence[Table]) -> PlanExplanation:
+    """Where the epsilons of a plan are reached, whether they hold or not."""
+    finite = [table for table in tables if isinstance(table, NoiseMatrix)]
+    if len(finite) < len(tables):
+        shares = [table for table in tables if isinstance(table, SharedNoise)]
+        with precision():
+            check_plan(problem, shares)  # the proof is for shares that add up to geometric noise
+            return PlanExplanation(_worst_share(problem, shares), ())
+    worst = None
+    for bits in PRECISIONS:  # the more, the narrower the balls, until every coefficient is told from zero
+        with precision(bits):
+            worst, sharp = _worst_aggregate(problem, finite)
+        if sharp:
+            break
+    with precision():
+        ordinary = tuple(
+            worst_rows(table, 1, Fraction(party.largest), problem.fallback_epsilon)
+            for table, party in zip(finite, problem.parties, strict=True)
+        )
+    return PlanExplanation(worst, ordinary)
+
+
+def _factor(problem: MultiLTE, party: int) -> Fraction:
+    """What the logarithm of a step's quotient is multiplied by for a whole contribution."""
+    moves = [abs(f) * person.largest for world in problem.worlds for f, person in zip(problem.f, world, strict=True)]
+    return Fraction(max(problem.sensitivity, *moves), abs(problem.f[party]))
+
+
+# ---------------------------------------------------------------------- finite tables
+
+
+def _worst_aggregate(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> tuple[WorstAggregate, bool]:
+    """The worst aggregate of all, and whether no coefficient that has a mass may be zero."""
+    found, sharp = [], True
+    for number, world in enumerate(problem.worlds):
+        best: dict[int, tuple[Comparison, int, arb, arb]] = {}
+        for step in comparisons(problem.honest, reports_of(world, tables)):
+            known = best.get(step.party)
+            alone = step.reached[0] ^ step.reached[1]  # aggregates that only one of both secrets reaches
+            for k in places(alone or step.reached[0]):
+                one, other = (step.one[k], step.other[k])
+                if alone:
+                    one, other = (one, arb(0)) if step.reached[0] >> k & 1 else (arb(0), other)
+                else:
+                    sharp = sharp and bool(one > 0 and other > 0)
+                if known is None or exceeds((one, other), known[2:]):
+                    known = step, k, one, other
+            if known is not None:
+                best[step.party] = known
+        found += [_aggregate(problem, tables, number, world, *place) for place in best.values()]
+    return max(found, key=lambda item: (item.sight.epsilon is None, item.sight.epsilon or 0)), sharp
+
+
+def _aggregate(
+    problem: MultiLTE,
+    tables: Sequence[NoiseMatrix],
+    number: int,
+    world: Sequence[Population],
+    step: Comparison,
+    k: int,
+    one: arb,
+    other: arb,
+) -> WorstAggregate:
+    own = [tables[i] for i in step.honest]
+    scale = ball(prod(table.denominator for table in own))  # the laws of reports leave it out
+    output = k + sum(table.outputs[0] for table in own)
+    sight = sighted(output, one / scale, other / scale, _factor(problem, step.party), problem.epsilon)
+    w, people = step.contribution, world[step.party].people[step.person].count
+    contributions = (w + 1, w) if one < other else (w, w + 1)
+    return WorstAggregate(number, step.party, step.honest, step.person, people, contributions, sight)
+
+
+# ---------------------------------------------------------------------- shares of noise
+
+
+def _worst_share(problem: MultiLTE, tables: Sequence[SharedNoise]) -> WorstAggregate | None:
+    """The party with the largest bound; None if it is infinite."""
+    found = []
+    for number, world in enumerate(problem.worlds):
+        leaks = leaks_of(list(zip(world, tables, strict=True)))
+        known = [leak for leak in leaks if leak is not None]
+        if len(known) < len(leaks):
+            return None
+        for party, (population, noise) in enumerate(zip(world, tables, strict=True)):
+            honest = worst_set(problem, party, known)
+            spread = prod((known[i].spread for i in honest), start=Fraction(1))
+            kind, w, shown = _point(population, noise, known[party].place)
+            contributions = (w + 1, w) if shown.one < shown.other else (w, w + 1)
+            factor = Fraction(problem.sensitivity, abs(problem.f[party]))
+            sight = sighted(shown.output, shown.one, shown.other, factor, problem.epsilon, shown.tail)
+            bound = replace(sight, quotient=known[party].quotient * spread)
+            people = population.people[kind].count
+            who = (number, party, honest, kind, people, contributions)
+            found.append(WorstAggregate(*who, bound, spread, "input with noise"))
+    return max(found, key=lambda item: item.sight.epsilon or 0)
+
+
+@dataclass(frozen=True)
+class _Point:
+    """A point `f y`, and `(f A_w * Geo_q)(f y)` for two secrets."""
+
+    output: int
+    one: arb
+    other: arb
+    tail: Tail
+
+
+def _point(population: Population, noise: SharedNoise, place: tuple[int, int, int] | None) -> tuple[int, int, _Point]:
+    """The kind of person and `w` of the step for which `Q` is reached, and the point."""
+    q, f, last = ball(noise.q), noise.factor, population.last
+    kind, w, y = (0, 0, 0) if place is None else place
+    laws = population.people[kind].conditionals[w : w + 2]
+    if place is None:  # no contraction: at 0 the sum is a mean of powers
+        values = [law.power_mean(q ** abs(f)) for law in laws]
+    else:
+        values = [smoothed(noise, law.balls(0, last))[y] for law in laws]
+    one, other = ((1 - q) / (1 + q) * value for value in values)
+    tail: Tail = "" if 0 < y < last else "below" if (y == 0) == (f > 0) else "above"
+    return kind, w, _Point(f * y, one, other, tail)

@@ -1,0 +1,348 @@
+"""solve for several entities: start, descend, round, certify; nothing leaves uncertified."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import optdp.work as work
+from optdp.errors import CertificateError, OptdpError, ProblemError, SolverError
+from optdp.mechanism.matrix import NoiseMatrix
+from optdp.mechanism.shared_noise import SharedNoise
+from optdp.numbers.exact import decimal_up, precision, show
+from optdp.plan.certificate import EXPLANATION, PlanCertificate, listed_parties
+from optdp.plan.certify import certify_plan
+from optdp.plan.divisible import design, geometric
+from optdp.plan.joint import MOST_PRODUCTS, NARROW, ROOM, Draft, Size, check_cells, descend, rounded, starts
+from optdp.plan.merged import bounding
+from optdp.plan.problem import MultiLTE
+from optdp.plan.verify import check_target as check_plan_folder
+from optdp.plan.verify import plan_files, write_plan
+from optdp.sheet import Cell, Sheet, decimal
+from optdp.single.bound import Prices
+from optdp.single.designed import Designed, shown_epsilon
+from optdp.single.problem import SingleLTE
+from optdp.single.solve import solve_single
+from optdp.work import Progress, announce, silent
+from optdp.work.account import Effort
+
+RESERVES = {ROOM: Fraction(94, 100), NARROW: Fraction(996, 1000)}
+"""The share of epsilon that the first plan spends, so that the programs have room for a slack."""
+MORE_TRIES, DESCENT = 100_000_000, 300_000_000
+"""Work (`Effort`) after which no further start is tried, and after which a descent ends with what it has."""
+FITS = 'Use fewer or alike parties, a larger epsilon, or method = "divisible".'
+BITS = (62, 128)
+"""Denominators of the tables, in turn, until the rounded plan is private."""
+
+Table = NoiseMatrix | SharedNoise
+Found = tuple[tuple[Table, ...], PlanCertificate, str, str]
+"""Tables, their certificate, the status and a note."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PlanSolution(Designed[MultiLTE, PlanCertificate]):
+    """What came out for several entities: a table for each, their joint certificate, and the numbers asked for first.
+
+    `status` is "local optimum", "work limit", "designed alone", "baseline" or "interrupted". The lower bound holds
+    for every plan, and for one entity that holds all data.
+
+    Parameters
+    ----------
+    problem : MultiLTE
+        What was asked for.
+    tables : tuple of NoiseMatrix or SharedNoise
+        What each party deploys.
+    certificate : PlanCertificate
+        What is proved of all of them together.
+    lower_bound : Fraction or None
+        No plan has a smaller error; None if that was not proved.
+    prices : Prices, optional
+        The dual solution that proves the lower bound.
+    status, note, backend, engine, seconds
+        How it was found.
+
+    Examples
+    --------
+    >>> from optdp import MultiLTE, Population, solve
+    >>> plan = solve(MultiLTE([Population.binomial(4, "0.2")] * 2, epsilon=1, honest=1))
+    >>> len(plan.tables), plan.mae < plan.baseline_mae
+    (2, True)
+    """
+
+    tables: tuple[Table, ...]
+    told = ("status", "mae", "baseline_mae", "gap", "certificate.epsilon", "problem.honest", "tables")
+
+    @property
+    def baseline_mae(self) -> float:
+        """The MAE of shared geometric noise at the same epsilon."""
+        return float(self.problem.baseline_mae)
+
+    def summary(self) -> dict[str, Any]:
+        """The figures as `--json` prints them."""
+        certificate, problem = self.certificate, self.problem
+        parties = [
+            {
+                "certified_epsilon": shown_epsilon(certificate.epsilons[i], problem.epsilon),
+                "ordinary_epsilon": shown_epsilon(certificate.ordinary[i]),
+                "mae": float(certificate.own_mae[i]),
+                "baseline_mae": float(problem.share_mae),
+                "lower_bound": 0.0,
+            }
+            for i in range(len(self.tables))
+        ]
+        return {
+            "kind": problem.kind,
+            "method": problem.method,
+            "status": self.status,
+            "objective": problem.objective,
+            "honest": problem.honest,
+            "mae": self.mae,
+            "mse": self.mse,
+            "baseline_mae": self.baseline_mae,
+            "lower_bound": None if self.lower_bound is None else float(self.lower_bound),
+            "gap": self.gap,
+            "divisor": show(problem.divisor),
+            "average_mae": self.mae / float(problem.divisor),
+            "epsilon": show(problem.epsilon),
+            "certified_epsilon": shown_epsilon(certificate.epsilon, problem.epsilon),
+            "parties": parties,
+            "backend": self.backend,
+            "engine": self.engine,
+            "seconds": round(self.seconds, 4),
+            "note": self.note,
+            "meaning": EXPLANATION,
+        }
+
+    def sheet(self) -> Sheet:
+        """What a person is shown."""
+        figures, problem = self.summary(), self.problem
+        facts: list[tuple[str, Cell | str]] = [
+            ("problem", f"{len(problem.parties)} parties, {problem.honest} surely honest"),
+            ("status", f"{self.status}  ({problem.method}, {self.seconds:.2f} s)"),
+            ("epsilon under the priors", f"{decimal(figures['certified_epsilon'])}  (wanted {figures['epsilon']})"),
+            *self.compared("MAE of the aggregate", self.baseline_mae),
+        ]
+        if problem.objective == "mse":
+            facts.append(("MSE of the aggregate", f"{self.mse:10.6f}"))
+        if problem.divisor != 1:
+            facts.append(("MAE of the average", f"{figures['average_mae']:10.6g}"))
+        if self.lower_bound is not None:
+            bound = f"{float(self.lower_bound):10.6f}  (proved: one entity with all data)"
+            facts.append(("no plan is below", bound))
+        if self.note:
+            facts.append(("note", self.note))
+        listing = listed_parties(problem, figures["parties"])
+        return Sheet(tuple(facts), (listing,), meaning=figures["meaning"])
+
+    def written(self, path: Path) -> str:
+        """What `save` wrote, in words."""
+        return f"{path}/plan.json and {len(self.tables)} party files"
+
+    def digest(self) -> str:
+        """The `sha256` that its `plan.json` states."""
+        document, _ = plan_files(self)
+        stated: str = document["sha256"]
+        return stated
+
+    def _repr_html_(self) -> str:
+        """A notebook shows this."""
+        from optdp.report.notebook import of_plan
+
+        return of_plan(self)
+
+    def claim(self) -> dict[str, Any]:
+        """What the plan's file states, as decimals rounded to the safe side."""
+        certificate, summary = self.certificate, self.summary()
+        return {
+            "epsilon": summary["certified_epsilon"],
+            "mae": decimal_up(certificate.mae),
+            "mse": decimal_up(certificate.mse),
+            "baseline_mae": decimal_up(self.problem.baseline_mae),
+            "lower_bound": self.bound_claim(),
+            "parties": [
+                {
+                    "epsilon": party["certified_epsilon"],
+                    "ordinary_epsilon": party["ordinary_epsilon"],
+                    "mae": decimal_up(own),
+                }
+                for party, own in zip(summary["parties"], certificate.own_mae, strict=True)
+            ],
+            "meaning": EXPLANATION,
+            "explained": "docs/guarantee.md",
+        }
+
+    def save(self, folder: str | Path) -> None:
+        """Write the plan's folder, whole or not at all: `plan.json` and one artifact for each party."""
+        write_plan(self, Path(folder))
+
+
+def check_target(problem: MultiLTE, folder: Path) -> None:
+    """Refuse before a long solve what could not be written after it."""
+    check_plan_folder(folder)
+
+
+def solve_plan(problem: MultiLTE, backend: str = "highs", progress: Progress = silent) -> PlanSolution:
+    """The best certified plan for `problem`.
+
+    Interrupted (Ctrl-C), it returns the best certified plan so far, which may be the baseline; `status` says so.
+    """
+    if backend != "highs":
+        raise ProblemError(f'A plan of several entities is solved by the backend "highs". Found {backend!r}.')
+    begin = time.perf_counter()
+    with precision():
+        tables, certificate, status, note = METHODS[problem.method](problem, progress)
+        engine = "blocks" if isinstance(tables[0], NoiseMatrix) else "shares"
+        bound, prices = None, None
+        if status not in ("baseline", "interrupted"):
+            try:
+                bound, prices = _bound(problem, progress)
+            except KeyboardInterrupt:
+                note = "the bound was interrupted"
+    seconds = time.perf_counter() - begin
+    return PlanSolution(
+        problem=problem, tables=tables, certificate=certificate, lower_bound=bound, status=status, note=note,
+        backend=backend, engine=engine, seconds=seconds, prices=prices,
+    )  # fmt: skip
+
+
+def _baseline(problem: MultiLTE, status: str = "baseline", note: str = "") -> Found:
+    plan = geometric(problem)
+    return plan.parties, plan.certificate, status, note
+
+
+def _divisible(problem: MultiLTE, progress: Progress) -> Found:
+    try:
+        plan = design(problem, problem.contraction, progress)
+    except KeyboardInterrupt:
+        return _baseline(problem, "interrupted", "interrupted before the parties' noise was designed")
+    except ArithmeticError as error:
+        return _baseline(problem, "baseline", f"what was designed cannot be measured: {error}")
+    status = "interrupted" if plan.interrupted else "designed alone"
+    return plan.parties, plan.certificate, status, ""
+
+
+def _bound(problem: MultiLTE, progress: Progress) -> tuple[Fraction | None, Prices | None]:
+    """What one entity with all data could do at best."""
+    progress("a bound: one entity with everybody's data")
+    whole = bounding(problem)
+    try:
+        found = None if whole is None else solve_single(whole)
+    except OptdpError:
+        return None, None
+    if found is None:
+        return None, None
+    if found.status == "interrupted" and found.lower_bound is None:
+        raise KeyboardInterrupt
+    return found.lower_bound, found.prices
+
+
+def _joint(problem: MultiLTE, progress: Progress) -> Found:
+    size = Size.of(problem)
+    if size.products > MOST_PRODUCTS and problem.fallback_epsilon is None and not problem.also:
+        found, certificate, status, note = _divisible(problem, progress)
+        reason = f"each party designs alone: a joint plan would compare aggregates of {len(problem.parties)} parties"
+        return found, certificate, status, note or f"{reason} of {size.kinds} kinds for hours"
+    check_cells(size.cells)
+    announce(size.seconds(DESCENT), f"A joint plan of {len(problem.parties)} parties", FITS, progress)
+    best: Draft | None = None
+    latest: Draft | None = None
+    power = 1 if problem.objective == "mae" else 2
+    status = "local optimum"
+    effort = Effort(most=DESCENT)
+    try:
+        alone = cache(lambda slack: _alone(problem, RESERVES[slack], progress))
+        for attempt in starts(problem, alone, progress):
+            if best is not None and effort.spent > MORE_TRIES:
+                break
+            best = best or attempt.start
+            for plan in descend(attempt, problem, progress, effort):
+                latest = plan
+            best, latest = _better(best, latest, power), None
+        if effort.over:
+            status = "work limit"
+    except KeyboardInterrupt:
+        status = "interrupted"
+        best = _better(best, latest, power)
+    why = "interrupted before a plan was found" if status == "interrupted" else "no start is near a good plan"
+    if best is not None:
+        try:
+            proved = _proved(problem, best, progress)
+        except KeyboardInterrupt:  # what was found so far is this plan
+            if status == "interrupted":
+                raise
+            status, proved = "interrupted", _proved(problem, best, progress)
+        if not isinstance(proved, str):
+            return *proved, status, ""
+        why = proved
+    if problem.fallback_epsilon is not None:
+        raise SolverError(f"No plan that keeps the fallback could be certified: {why}")
+    if status == "interrupted" or problem.also:
+        state = status if status == "interrupted" else "baseline"
+        return _baseline(problem, state, f"shared geometric noise instead of a joint plan: {why}")
+    found, certificate, status, _ = _divisible(problem, progress)
+    return found, certificate, status, f"noise that each party designs alone instead of a joint plan: {why}"
+
+
+def _proved(problem: MultiLTE, plan: Draft, progress: Progress) -> tuple[tuple[Table, ...], PlanCertificate] | str:
+    """The plan in integers with its certificate, or why it is none."""
+    reason = ""
+    for bits in BITS:
+        progress("rounding and certifying")
+        with work.certifying():
+            tables = rounded(plan, problem, bits)
+            certificate = certify_plan(problem, tables)
+        try:
+            certificate.check(problem)
+        except CertificateError as error:
+            reason = str(error)
+            continue
+        value, baseline = certificate.mae, problem.baseline_mae
+        if problem.objective == "mse":
+            value, baseline = certificate.mse, problem.baseline_mse
+        if problem.fallback_epsilon is not None or value <= baseline:
+            return tables, certificate
+        return "geometric noise is at least as accurate as the plan that was found"
+    return reason
+
+
+def _better(one: Draft | None, other: Draft | None, power: int) -> Draft | None:
+    if one is None or other is None:
+        return one or other
+    return one if one.error(power) <= other.error(power) * (1 + 1e-9) else other
+
+
+def _alone(problem: MultiLTE, reserve: Fraction, progress: Progress) -> list[NoiseMatrix]:
+    """For each party a table that is private whatever the others do (it need not keep the fallback)."""
+    found: dict[Any, NoiseMatrix] = {}
+    tables = []
+    for i in range(len(problem.parties)):
+        populations = tuple(world[i] for world in problem.worlds)
+        step = problem.step_epsilon(i)
+        key = (populations, step)
+        if key not in found:
+            progress(f"party {i}: a first table that is private alone")
+            single = SingleLTE(
+                populations,
+                step * populations[0].largest * reserve,
+                tail="none",
+                never_worse=False,
+            )
+            first = solve_single(single)
+            if first.status == "interrupted":
+                raise KeyboardInterrupt
+            found[key] = first.mechanism
+        tables.append(found[key])
+    return tables
+
+
+METHODS: dict[str, Callable[[MultiLTE, Progress], Found]] = {
+    "joint": _joint,
+    "divisible": _divisible,
+    "geometric": lambda problem, _: _baseline(problem),
+}
+"""How a plan is found."""

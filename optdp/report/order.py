@@ -1,0 +1,243 @@
+"""The page about an order-private shuffle."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from optdp.order.format import VerifiedOrder
+from optdp.order.mechanism import near_uniform, placed, reversed_pairs, sensitivities
+from optdp.report import page as html
+from optdp.report import words
+from optdp.report.page import Child, Html
+from optdp.report.pictures import MOST_ENTRIES, Chart, Curve, Heat, Level, Line, binned
+from optdp.report.words import at_most, odds_factor, people
+
+BINS = 60
+NAMES = {
+    "names": ("group", "position", "share of its members"),
+    "across": "position in the order",
+    "down": "group, in the order of its middle",
+    "low": -4,
+}
+SOURCES = {
+    "points": "people are grouped with those who are near them, by coordinates in the file {0}",
+    "graph": "people are grouped with their neighbours in the graph of the file {0}",
+    "data": "people are grouped by a column of the file {0}",
+    "file": "groups are listed one by one in the file {0}",
+}
+"""Where groups may come from, in words."""
+
+
+def page(found: VerifiedOrder, name: str, title: str = "") -> bytes:
+    """The page about a verified order whose file is called `name`."""
+    subject = title or f"Answers of {people(found.artifact.n)}, shuffled within groups"
+    own = sensitivities(found.groups, found.artifact.order, found.artifact.distance)
+    along, heat = _picture(found)
+    sizes = _sizes(found)
+    data: dict[str, Any] = {"heat": heat.json() | NAMES, "sizes": sizes.json()}
+    data["sensitivities"] = Chart(
+        0, (Curve("sensitivity", own[along].astype(np.float64)),), "group, in the order of its middle", "sensitivity",
+        (Level(float(found.sensitivity), "largest"),),
+    ).json()  # fmt: skip
+    body = (
+        _header(found, subject),
+        _claim(found),
+        _assumptions(found),
+        html.section("matrix", "The order and the groups", *_order_section(found, heat)),
+        html.section("sensitivity", "How sensitive each group is", *_sensitivity_section(found)),
+        html.section(
+            "groups",
+            "How large the groups are",
+            html.chart("sizes", "lines", "sizes", "Groups by size", "Number of groups by how many records they have."),
+        ),
+        _deploy(found, name),
+    )
+    return html.document(f"{subject} · optdp", body, data)
+
+
+def _header(found: VerifiedOrder, subject: str) -> Html:
+    theta = "infinite" if math.isinf(found.theta) else f"{found.theta:.4g}"
+    return html.header(
+        "Privacy report: an order-private shuffle",
+        subject,
+        f"The answers of {people(found.artifact.n)} are released without names and mixed, each mostly with those of "
+        "the same group, so that local trends can still be seen. All figures on this page were recomputed from the "
+        "order and the groups.",
+        (
+            html.tile(at_most(found.alpha), "alpha", "Certified, for every group."),
+            html.tile(
+                f"× {odds_factor(found.alpha)}", "factor",
+                "The most that exchanging answers in a group can matter.",
+            ),
+            html.tile(theta, "theta", "How tightly the shuffle keeps to the order; 0 is a uniform shuffle."),
+            html.tile(
+                f"{found.sensitivity:,}", "sensitivity",
+                "How far a group can move the order.",
+            ),
+        ),
+        html.digest_line("Order, SHA-256", found.artifact.sha256),
+    )  # fmt: skip
+
+
+def _claim(found: VerifiedOrder) -> Html:
+    factor = odds_factor(found.alpha)
+    large = words.weak(found.alpha)
+    limits = html.listed(
+        html.term(
+            "What was said",
+            "Answers are released as they stand; only whose they are is uncertain. If a whole group said yes, that is "
+            "seen. So people must randomize their answers first.",
+        ),
+        html.term(
+            "What a group is like",
+            "That trends survive is the purpose. Whoever knows that somebody belongs to a group where everybody is ill "
+            "will think so of that person too.",
+        ),
+        html.term("People who share no group, and groups that are not these", "Alpha is not about them."),
+        html.term("A second release", "Of several releases about the same answers the alphas add up."),
+        html.term("Ordinary differential privacy", "This is another promise, and not a replacement for it."),
+    )
+    return html.section(
+        "claim",
+        "What is promised",
+        html.el(
+            "p",
+            "If the people of one group exchanged their answers among themselves, in any way, whatever is released "
+            f"would be at most {factor} times more, or less, likely.",
+            class_="claim",
+        ),
+        html.paragraphs(
+            "So the release hardly tells who in a group gave which answer, even to somebody who knows everybody's "
+            "answer outside of the group, and which answers the group gave. No assumption about people is needed, and "
+            "there is no small probability of failure."
+        ),
+        words.beliefs(found.alpha, "who in a group of two gave which of two answers"),
+        html.warning(large),
+        html.box("What is not promised", limits, kind="box limits"),
+    )
+
+
+def _assumptions(found: VerifiedOrder) -> Html:
+    spec = found.artifact.problem.get("groups")
+    given = dict(spec) if isinstance(spec, dict) else {}
+    source = next(
+        (said.format(PurePath(given[key]).name) for key, said in SOURCES.items() if isinstance(given.get(key), str)),
+        "groups were given directly",
+    )
+    sizes = found.groups.sizes
+    least, most = (int(sizes.min()), int(sizes.max())) if len(sizes) else (0, 0)
+    return html.section(
+        "assumptions",
+        "What it rests on",
+        html.box(
+            "The assumptions",
+            html.listed(
+                "An honest shuffler: it sees whose each answer is, draws the shuffle secretly, and forgets both.",
+                f"The groups, which are public: {source}. There are {len(found.groups):,} of them, with "
+                f"{least:,} to {most:,} records.",
+                "The groups were made from public data alone, not from the answers.",
+                "The answers were randomized by the people themselves before the shuffler got them.",
+                "Randomness that nobody can predict. A seeded shuffle can be undone.",
+            ),
+            kind="box prior",
+            name="prior",
+        ),
+    )
+
+
+# ---------------------------------------------------------------------- pictures
+
+
+def _picture(found: VerifiedOrder) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Heat]:
+    """Groups in the order of their middle, and the map of who stands where."""
+    groups, place = found.groups, placed(found.groups, found.artifact.order)
+    middles = np.array(
+        [
+            float(np.median(place[a:b])) if b > a else math.inf
+            for a, b in zip(groups.starts, groups.starts[1:], strict=False)
+        ]
+    )
+    along = np.argsort(middles, kind="stable")
+
+    def lines() -> Iterator[Line]:
+        for group in along.tolist():
+            at = place[groups.starts[group] : groups.starts[group + 1]]
+            yield at, np.full(len(at), 1 / max(1, len(at)))
+
+    rows, columns = (0, max(0, len(groups) - 1)), (0, groups.n - 1)
+    if not len(groups):
+        return along, Heat(rows, columns, ((np.zeros(0, np.int64), np.zeros(0)),))
+    if len(groups.members) <= MOST_ENTRIES:
+        return along, Heat(rows, columns, tuple(lines()))
+    return along, binned(lines(), rows, columns)
+
+
+def _sizes(found: VerifiedOrder) -> Chart:
+    sizes = found.groups.sizes
+    first, last = (int(sizes.min()), int(sizes.max())) if len(sizes) else (0, 0)
+    block = max(1, math.ceil((last - first + 1) / BINS))
+    counts = np.bincount((sizes - first) // block, minlength=1) if len(sizes) else np.zeros(1)
+    curve = Curve("groups", counts.astype(np.float64), "bars")
+    return Chart(first, (curve,), "records in the group", "number of groups", block=block)
+
+
+def _order_section(found: VerifiedOrder, heat: Heat) -> tuple[Child, ...]:
+    said = (
+        "Records stand in one public order, and the shuffle mostly exchanges answers of records that are close to each "
+        "other in it. Each row of the picture is a group, each column a position: a good order keeps every group "
+        "together, near the diagonal."
+    )
+    share = reversed_pairs(found.artifact.n, found.theta, found.artifact.distance)
+    said += (
+        f" On average the shuffle reverses {100 * share:.3g} % of all pairs of records; a uniform shuffle, after which "
+        "no trend is left, reverses 50 %."
+    )
+    mixed = near_uniform(share)
+    caption = "Where the members of each group stand in the order."
+    if heat.binned:
+        down, across = heat.step
+        caption += (
+            f" Binned: a cell stands for {down} groups and {across} positions, and shows the mean share of the groups' "
+            "members there."
+        )
+    return (
+        html.paragraphs(said),
+        html.warning(f"{mixed[:1].upper()}{mixed[1:]}." if mixed else None),
+        html.chart("heatmap", "heat", "heat", "Groups along the order as a heat map", caption),
+    )
+
+
+def _sensitivity_section(found: VerifiedOrder) -> tuple[Child, ...]:
+    return (
+        html.paragraphs(
+            "The sensitivity of a group is how far its members, exchanging places, can move the order. The group with "
+            "the largest one decides how much the shuffle must mix; all others are protected better than alpha, in "
+            "proportion."
+        ),
+        html.chart("sensitivities", "lines", "sensitivities", "Sensitivity of each group", "Sensitivity by group."),
+    )
+
+
+def _deploy(found: VerifiedOrder, name: str) -> Html:
+    file = shlex.quote(name)
+    return html.section(
+        "deploy",
+        "How to deploy it",
+        html.paragraphs("Check the order, compare its digest with the one above, and shuffle the randomized answers:"),
+        html.commands(
+            f"optdp verify {file}",
+            f"optdp shuffle {file} --data answers.csv --column y --out shuffled.csv",
+        ),
+        html.one_release(
+            "Shuffle one set of answers once, publish the result, and keep to it. Another shuffle of the same "
+            "answers is a second release: the alphas add up."
+        ),
+        html.digest_line("Order, SHA-256", found.artifact.sha256),
+        html.digest_line("Groups, SHA-256", found.artifact.digest),
+    )

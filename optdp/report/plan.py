@@ -1,0 +1,404 @@
+"""The page about a plan of several entities."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from optdp.errors import OptdpError
+from optdp.mechanism.matrix import NoiseMatrix
+from optdp.mechanism.shared_noise import SharedNoise
+from optdp.plan.verify import VerifiedPlan
+from optdp.plan.worlds import epsilon_under, errors_by_total
+from optdp.report import page as html
+from optdp.report import words
+from optdp.report.page import Child, Html
+from optdp.report.pictures import MOST_ENTRIES, Chart, Curve, Heat, Level, caption_of, of_matrix, of_shared
+from optdp.report.single import NAMES
+from optdp.report.variations import TOO_LARGE, WHOLE, measured, variations, world_row, worlds_section
+from optdp.report.words import at_least, at_most, certified, described, epsilon, less, odds_factor, people, short
+
+MOST_MAPS = 12
+"""Different tables that get a heat map."""
+MOST_OUTPUTS = (400, 1600)
+"""Outputs of all tables together up to which many, and few, other worlds are measured."""
+MOST_CELLS = 3_000_000
+"""Cells of the joint law of total and error up to which errors are drawn by the true total."""
+
+
+def page(found: VerifiedPlan, name: str, spec: Mapping[str, Any], title: str = "") -> bytes:
+    """The page about a verified plan whose folder is called `name`; `spec` is the problem as its file has it."""
+    problem = found.problem
+    given = spec.get("title")
+    stated = title or (given.strip()[:200] if isinstance(given, str) else "")
+    subject = stated or f"One private number of {len(problem.parties)} entities"
+    maps = _maps(found)
+    data: dict[str, Any] = {
+        f"heat-{i}": heat.json() | NAMES | {"across": "report (output)"} for i, (_, heat) in enumerate(maps)
+    }
+    totals = _totals(found)
+    if totals is not None:
+        data["totals"] = totals.json()
+    body = (
+        top(found, subject, _unit(spec)),
+        claim(found),
+        assumptions(found),
+        parties(found),
+        html.section("matrix", "The tables of the parties", *_matrices(found, maps)),
+        html.section("error", "How far the aggregate is off", *_errors(found, totals is not None)),
+        _others(found),
+        _deploy(found, name),
+    )
+    return html.document(f"{subject} · optdp", body, data)
+
+
+def _unit(spec: Mapping[str, Any]) -> str:
+    parties = spec.get("parties")
+    first = parties[0] if isinstance(parties, list) and parties else None
+    unit = first.get("unit") if isinstance(first, Mapping) else None
+    return unit.strip()[:60] if isinstance(unit, str) else ""
+
+
+# ---------------------------------------------------------------------- tables and errors
+
+
+def _maps(found: VerifiedPlan) -> list[tuple[list[int], Heat]]:
+    """A map for each different table, and whose it is."""
+    same: dict[Any, list[int]] = {}
+    for i, (kept, population) in enumerate(zip(found.tables, found.problem.parties, strict=True)):
+        same.setdefault((_key(kept), str(population.spec)), []).append(i)
+    maps, most = [], MOST_ENTRIES // min(MOST_MAPS, len(same))
+    for members in list(same.values())[:MOST_MAPS]:
+        kept, population = found.tables[members[0]], found.problem.parties[members[0]]
+        if isinstance(kept, NoiseMatrix):
+            maps.append((members, of_matrix(kept, population, most)))
+        else:
+            maps.append((members, of_shared(kept, population, most)))
+    return maps
+
+
+def _key(kept: NoiseMatrix | SharedNoise) -> Any:
+    if isinstance(kept, NoiseMatrix):
+        return kept.inputs, kept.outputs, kept.denominator, kept.rows
+    return kept.last, kept.q, kept.beta, kept.factor, kept.contraction, kept.inputs, kept.outputs, kept.rows
+
+
+def _matrices(found: VerifiedPlan, maps: Sequence[tuple[list[int], Heat]]) -> Sequence[Child]:
+    options = []
+    captions = []
+    for i, (members, heat) in enumerate(maps):
+        caption = f"{numbered(members)}. {caption_of(heat, found.problem.parties[members[0]].last)}"
+        if not heat.binned and heat.least:
+            caption += f" Probabilities below {heat.least:g} are left out."
+        captions.append(caption)
+        options.append(html.el("option", numbered(members), value=f"heat-{i}", data_caption=caption))
+    choice = html.el("label", "Table of ", html.el("select", *options, data_for="heatmap"))
+    shown = sum(len(members) for members, _ in maps)
+    left = len(found.problem.parties) - shown
+    return (
+        html.paragraphs(
+            "Each row is the true sum of a party's people and says how likely each report is for it. Tables look odd "
+            "one by one: they are made to be private, and accurate, together."
+        ),
+        html.chart("heatmap", "heat", "heat-0", "The table of a party as a heat map", captions[0], choice),
+        html.paragraphs(f"The tables of {left:,} more parties are not drawn.") if left else None,
+    )
+
+
+def _totals(found: VerifiedPlan) -> Chart | None:
+    """The error of the aggregate by the true total (A, Fig. 8), for joint plans that are small enough."""
+    problem = found.problem
+    tables = [kept for kept in found.tables if isinstance(kept, NoiseMatrix)]
+    if len(tables) < len(found.tables):
+        return None
+    wide = sum(abs(f) * (party.last + 1) for f, party in zip(problem.f, problem.parties, strict=True))
+    deep = sum(
+        kept.outputs[1] - kept.outputs[0] + 1 + abs(f) * (party.last + 1)
+        for kept, f, party in zip(tables, problem.f, problem.parties, strict=True)
+    )
+    if wide * deep > MOST_CELLS:
+        return None
+    try:
+        listed = errors_by_total(found)
+    except OptdpError:
+        return None
+    if not listed:
+        return None
+    first, last = listed[0].total, listed[-1].total
+    errors, chances = np.full(last - first + 1, np.nan), np.zeros(last - first + 1)
+    for item in listed:
+        errors[item.total - first], chances[item.total - first] = item.error, item.probability
+    curves = [Curve("mean error", errors), Curve("probability of this total", chances, "area")]
+    level = Level(float(problem.baseline_mae), "shared geometric noise")
+    return Chart(first, curves, "true total", "mean absolute error", (level,))
+
+
+def _errors(found: VerifiedPlan, drawn: bool) -> Sequence[Child]:
+    problem, certificate = found.problem, found.certificate
+    rows: list[tuple[str, float | None, str]] = [
+        ("this plan", float(certificate.mae), at_most(certificate.mae)),
+        ("shared geometric noise", float(problem.baseline_mae), at_most(problem.baseline_mae)),
+    ]
+    bound = found.claim.get("lower_bound")
+    said = ""
+    if found.bound_proved and bound is not None and problem.objective == "mae":
+        rows.append(("no plan is below (proved)", float(Fraction(bound)), at_least(Fraction(bound))))
+        said = " The bound is what one entity that holds all data could do at best; it was proved again."
+    average = "" if problem.divisor == 1 else (
+        f" The average, the aggregate divided by {short(problem.divisor)}, is off by "
+        f"{at_most(certificate.mae / problem.divisor)}."
+    )  # fmt: skip
+    return (
+        html.paragraphs(
+            "How far the published aggregate is from the true one on average, under the priors, beside noise of the "
+            f"usual kind that the parties would share.{said}{average}"
+        ),
+        html.bars(rows, "Mean absolute error of the aggregate"),
+        html.chart(
+            "errors", "lines", "totals", "Error for each true total",
+            "Mean absolute error of the aggregate by the true total, in floating point. The shaded area says how "
+            "likely each total is.",
+        )
+        if drawn
+        else None,
+        html.paragraphs(f"The mean squared error of the aggregate is {at_most(certificate.mse)}."),
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------------- other worlds, deployment
+
+
+def _others(found: VerifiedPlan) -> Html:
+    problem = found.problem
+    outputs = sum(max(kept.outputs[1] - kept.outputs[0] + 1, kept.last + 1) for kept in found.tables)
+    sets = math.comb(len(problem.parties), problem.honest)
+    work = outputs * sets
+    heading = "If the priors are wrong"
+    said = (
+        "The promise leans on the priors of all parties together. If people are otherwise than stated, in every party "
+        "alike, or if somebody knows more about them, the same tables give away what stands here: the real epsilon of "
+        "the aggregate, in the worst case, rounded up."
+    )
+    if work > MOST_OUTPUTS[1]:
+        return worlds_section(said, [world_row("as stated", certified(found))], TOO_LARGE, heading)
+    brief = work > MOST_OUTPUTS[0]
+    every = [{item.key: item for item in variations(party, brief)} for party in problem.parties]
+    shared = [key for key in every[0] if all(key in other for other in every)]
+    worlds = ((_said(every, key), partial(epsilon_under, found, [w[key].population for w in every])) for key in shared)
+    rows = [world_row("as stated", certified(found)), *measured(worlds)]
+    return worlds_section(said, rows, WHOLE.format(problem.parties[0].spec["kind"]), heading)
+
+
+def _said(every: Sequence[Mapping[str, Any]], key: str) -> str:
+    """One sentence for all parties: that of the first if it fits all, else what the change is."""
+    sentences = {str(other[key].words) for other in every}
+    if len(sentences) == 1:
+        return sentences.pop() + (", in each party" if key[0] in "nk" else "")
+    kind, _, factor = key.partition("*")
+    if kind == "p":
+        return f"every probability is {factor} times the stated one"
+    if kind == "n":
+        return f"every party has {100 * float(factor):g} % of its people"
+    if kind.startswith("known"):
+        return f"an observer knows what about {100 - 100 * float(kind[6:]):g} % of each party's people contribute"
+    return str(every[0][key].words)
+
+
+def _deploy(found: VerifiedPlan, name: str) -> Html:
+    folder, m = shlex.quote(name), len(found.problem.parties)
+    places = ",".join(f"host{i}:9000" for i in range(min(m, 3))) + (",..." if m > 3 else "")
+    return html.section(
+        "deploy",
+        "How to deploy it",
+        html.paragraphs(
+            "Hand each party its own file, party-0.json for party 0 and so on. Everybody checks the plan and compares "
+            "its digest with the one above. Then each party runs the secure sum with its own true sum:"
+        ),
+        html.commands(
+            f"optdp verify {folder}",
+            f"optdp export {folder}/party-0.json --to python --out sampler/    # for a secure sum of yours",
+            f"optdp aggregate {folder} --party 0 --input - --parties {places}",
+        ),
+        html.one_release(
+            "One aggregate for one set of data. No party shows its report to anybody, and nobody draws a second "
+            "time: a second aggregate of the same data is a second release."
+        ),
+        html.digest_line("Plan, SHA-256", found.identity),
+    )
+
+
+# ---------------------------------------------------------------------- what is promised, and to whom
+
+MOST_KINDS, MOST_PARTIES = 12, 60
+"""Priors that are described, and parties that are listed, one by one."""
+
+
+def top(found: VerifiedPlan, subject: str, unit: str) -> Html:
+    """The large figures."""
+    problem, certificate, eps = found.problem, found.certificate, certified(found)
+    size = sum(party.size for party in problem.parties)
+    what = "a weighted sum" if any(factor != 1 for factor in problem.f) else "the sum"
+    average = "" if problem.divisor == 1 else f", divided by {short(problem.divisor)}"
+    counted = f" (in {unit})" if unit else ""
+    lead = (
+        f"{len(problem.parties)} entities with {people(size)} in all publish one number together: {what} of their own "
+        f"sums{counted}{average}, with as little noise as privacy allows. Each draws its report from its own table, "
+        "and only the aggregate of the reports is ever seen. All figures on this page were recomputed from the plan."
+    )
+    return html.header(
+        "Privacy report: a plan among several entities",
+        subject,
+        lead,
+        (
+            html.tile(epsilon(eps), "epsilon under the priors", "Certified, for the people of every party."),
+            html.tile(
+                f"× {odds_factor(eps)}", "odds factor",
+                "The most that any aggregate changes odds about one person.",
+            ),
+            html.tile(
+                at_most(certificate.mae), "mean error of the aggregate",
+                f"{less(certificate.mae, problem.baseline_mae, 'shared geometric noise')}, which has "
+                f"{at_most(problem.baseline_mae)}.",
+            ),
+            html.tile(
+                f"{problem.honest} of {len(problem.parties)}", "parties surely honest",
+                "The promise leans on them.",
+            ),
+        ),
+        html.digest_line("Plan, SHA-256 of its problem and tables", found.identity),
+    )  # fmt: skip
+
+
+def claim(found: VerifiedPlan) -> Html:
+    """The promise, and what it is not."""
+    problem, eps = found.problem, certified(found)
+    known = (
+        f"one of the {len(problem.worlds)} worlds in the box below" if problem.also else "the priors in the box below"
+    )
+    ordinary = _ordinary(found)
+    held = "" if ordinary is None else f" All that holds then is the factor {odds_factor(ordinary)}."
+    insider = "A party knows its own report, subtracts it from the aggregate, and sees the sum of the others. " + (
+        "This plan does not protect the people of one party from another party."
+        if problem.honest == len(problem.parties)
+        else f"This plan keeps its promise against up to {len(problem.parties) - problem.honest} such parties who "
+        "pool what they know, and against no more."
+    )
+    limits = html.listed(
+        html.term("A single report", f"Only the aggregate is private. Whoever sees one report learns more.{held}",
+        ),
+        html.term("The parties among themselves", insider),
+        html.term("A second release", f"A second aggregate of the same data, also a second draw, is not covered.{held}",
+        ),
+        html.term("An observer who knows more, or a wrong assumption", "See ",
+            html.el("a", "If the priors are wrong", href="#others"), f".{held}",
+        ),
+        html.term("That somebody took part", "The numbers of people are taken to be known."),
+    )  # fmt: skip
+    reach = max(party.largest for party in problem.parties)
+    return html.section(
+        "claim",
+        "What is promised",
+        words.claim("aggregate", known, eps, reach, False),
+        html.paragraphs(words.without_assumption(ordinary, eps, "the worst report")),
+        html.box("What is not promised", limits, kind="box limits"),
+    )
+
+
+def _ordinary(found: VerifiedPlan) -> Fraction | None:
+    known = [value for value in found.certificate.ordinary if value is not None]
+    return max(known) if len(known) == len(found.certificate.ordinary) else None
+
+
+def assumptions(found: VerifiedPlan) -> Html:
+    """The priors, who must be honest, and the secure sum."""
+    problem = found.problem
+    parts: list[Child] = []
+    for number, world in enumerate(problem.worlds):
+        if problem.also:
+            parts.append(html.el("h4", f"World {number + 1}"))
+        same: dict[str, list[int]] = {}
+        for i, party in enumerate(world):
+            same.setdefault(str(party.spec), []).append(i)
+        for members in list(same.values())[:MOST_KINDS]:
+            parts.append(html.el("h4", f"{numbered(members)}{' each' if len(members) > 1 else ''}"))
+            parts.append(described(world[members[0]]))
+        if len(same) > MOST_KINDS:
+            parts.append(
+                html.paragraphs(f"And {len(same) - MOST_KINDS} further kinds of parties, as the plan's file has them.")
+            )
+    m, trusted = len(problem.parties), problem.honest
+    honest = (
+        "All parties are taken to be honest: they draw from their tables and tell nobody their reports."
+        if trusted == m
+        else f"At least {trusted} of the {m} parties are taken to be honest. The others may tell the observer all that "
+        "they know."
+    )
+    terms = [
+        honest,
+        "The entities are independent of each other.",
+        "Neighbours: the same people, of whom one contributes differently.",
+        "The priors stand in the plan and on this page: they must not themselves be secrets.",
+    ]
+    if problem.fallback_epsilon is not None:
+        terms.insert(
+            1, f"An ordinary epsilon of at most {epsilon(problem.fallback_epsilon)} of each table was asked for."
+        )
+    return html.section(
+        "assumptions",
+        "What it rests on",
+        html.box("The assumptions: the priors", *parts, html.listed(*terms), kind="box prior", name="prior"),
+        html.box(
+            "The secure sum",
+            html.paragraphs(
+                "The reports must be added up before anybody sees them. In a secure sum each party splits its report "
+                "into random pieces, one for each party. A piece alone tells nothing; only the sum of all pieces is "
+                "opened, and it is the sum of the reports. That needs no party whom everybody trusts, but connections "
+                "that nobody listens to."
+            ),
+            kind="box rule",
+        ),
+    )
+
+
+def numbered(members: Sequence[int]) -> str:
+    """Parties by their numbers."""
+    if len(members) == 1:
+        return f"Party {members[0]}"
+    shown = ", ".join(map(str, members[:8]))
+    return f"Parties {shown}" + (f" and {len(members) - 8} more" if len(members) > 8 else "")
+
+
+def parties(found: VerifiedPlan) -> Html:
+    """A row for each party."""
+    problem, certificate = found.problem, found.certificate
+    weighted = any(factor != 1 for factor in problem.f)
+    head = ["party", "people", "largest sum", "epsilon", "ordinary epsilon", "own mean error"]
+    rows = []
+    for i, party in enumerate(problem.parties[:MOST_PARTIES]):
+        row = [
+            str(i), f"{party.size:,}" if party.size else "not stated", f"{party.last:,}",
+            epsilon(_kept(certificate.epsilons[i], problem.epsilon)), epsilon(certificate.ordinary[i]),
+            at_most(certificate.own_mae[i]),
+        ]  # fmt: skip
+        rows.append([*row, str(problem.f[i])] if weighted else row)
+    more = len(problem.parties) - MOST_PARTIES
+    return html.section(
+        "parties",
+        "The parties",
+        html.table([*head, "coefficient"] if weighted else head, rows, numbers=range(1, 7)),
+        html.paragraphs(f"And {more:,} more parties.") if more > 0 else None,
+        html.paragraphs(
+            "Epsilon is that of the party's people against whoever sees the aggregate. The ordinary epsilon is that of "
+            "the party's own table, whatever anybody knows. The last column is the error of the report by itself."
+        ),
+    )
+
+
+def _kept(value: Fraction | None, wanted: Fraction) -> Fraction | None:
+    return None if value is None else min(value, wanted)

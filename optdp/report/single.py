@@ -1,0 +1,343 @@
+"""The page about one entity's noise matrix."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from optdp.mechanism.matrix import NoiseMatrix
+from optdp.numbers.exact import precision
+from optdp.report import page as html
+from optdp.report import words
+from optdp.report.page import Child, Html
+from optdp.report.pictures import Chart, Curve, Heat, Level, caption_of, of_matrix
+from optdp.report.variations import single_worlds
+from optdp.report.words import (
+    at_least,
+    at_most,
+    certified,
+    described,
+    epsilon,
+    factor_bounds,
+    headcount,
+    less,
+    odds_factor,
+)
+from optdp.single.certify import mixed_prior
+from optdp.single.laws import secrets_of, steps_of
+from optdp.single.measure import Quotient, errors_by_input, quotients
+from optdp.single.problem import SingleLTE
+from optdp.single.verify import Verified
+
+NAMES = {
+    "names": ("input", "output", "probability"),
+    "across": "published number (output)",
+    "down": "true sum (input)",
+    "low": -6,
+}
+"""What the heat map calls its rows, columns and values, and the power of ten where its colours begin."""
+
+
+def page(found: Verified, name: str, title: str = "") -> bytes:
+    """The page about a verified artifact whose file is called `name`."""
+    problem, matrix = found.problem, found.matrix
+    stated = title or _text(found.artifact.problem.get("title"))
+    subject = stated or f"A private sum over {headcount(problem.populations[0])}"
+    heat = of_matrix(matrix, problem.populations[0])
+    data: dict[str, Any] = {
+        "heat": heat.json() | NAMES,
+        "errors": _error_chart(problem, matrix, heat).json(),
+        "quotients": _quotient_chart(problem, matrix).json(),
+    }
+    body = (
+        _header(found, subject),
+        _claim(found),
+        _assumptions(found),
+        html.section("matrix", "The noise matrix", _matrix_words(matrix), _heat(heat, matrix)),
+        html.section("error", "How far the published number is off", *_error_section(found, data)),
+        html.section("quotient", "What each published number gives away", *_quotient_section(problem, data)),
+        single_worlds(problem, matrix),
+        _deploy(found, name),
+    )
+    return html.document(f"{subject} · optdp", body, data)
+
+
+def _text(value: object) -> str:
+    return value.strip()[:200] if isinstance(value, str) else ""
+
+
+def _header(found: Verified, subject: str) -> Html:
+    problem, certificate = found.problem, found.certificate
+    eps, ordinary = certified(found), certificate.ordinary_epsilon
+    notes = _text(found.artifact.problem.get("notes")) or None
+    tail = "none with these tails" if problem.tail == "geometric" else "no mechanism"
+    bound = found.artifact.claim.get("lower_bound") if found.bound_proved else None
+    best = None
+    if bound is not None and problem.objective == "mae":
+        best = f" Proved: {tail} is below {at_least(Fraction(bound))}."
+    lead = (
+        f"Publishes one number about {headcount(problem.populations[0])}, each of whom contributes a whole number from "
+        f"0 to {problem.largest}: their sum, with as little noise as privacy allows. All figures on this page were "
+        "recomputed from the artifact."
+    )
+    tiles = (
+        html.tile(
+            epsilon(eps), "epsilon under the prior",
+            "Certified: what is promised under the assumption in the box.",
+        ),
+        html.tile(
+            f"× {odds_factor(eps)}", "odds factor",
+            "The most that any published number changes odds about somebody.",
+        ),
+        html.tile(
+            at_most(certificate.mae), "mean error",
+            f"{less(certificate.mae, problem.cap)}, which has {at_most(problem.cap)}.{best or ''}",
+        ),
+        html.tile(
+            epsilon(ordinary), "ordinary epsilon",
+            "Nothing is promised without the assumption." if ordinary is None else "Holds whatever anybody knows.",
+        ),
+    )  # fmt: skip
+    lead_parts: Child = [lead, html.el("em", f" {notes}") if notes else None]
+    return html.header(
+        "Privacy report", subject, lead_parts, tiles, html.digest_line("Artifact, SHA-256", found.artifact.sha256)
+    )
+
+
+def _claim(found: Verified) -> Html:
+    problem, ordinary = found.problem, found.certificate.ordinary_epsilon
+    eps = certified(found)
+    several = len(problem.populations) > 1
+    known = (
+        f"one of the {len(problem.populations)} priors in the box below" if several else "the prior in the box below"
+    )
+    return html.section(
+        "claim",
+        "What is promised",
+        words.claim("number", known, eps, problem.largest, problem.adjacency == "unit"),
+        html.paragraphs(words.without_assumption(ordinary, eps, "this mechanism")),
+        html.box(
+            "What is not promised",
+            words.not_promised(ordinary, eps, problem.largest, problem.populations[0].spec["kind"] != "others"),
+            kind="box limits",
+        ),
+    )
+
+
+def _assumptions(found: Verified) -> Html:
+    problem = found.problem
+    parts: list[Child] = []
+    for i, prior in enumerate(problem.populations):
+        if len(problem.populations) > 1:
+            weight = problem.weights[i]
+            share = f", weighs {float(weight):.4g} in the mean error" if weight else ""
+            parts.append(html.el("h4", f"Prior {i + 1}{share}"))
+        parts.append(described(prior))
+    if len(problem.populations) > 1:
+        parts.append(html.paragraphs("The promise holds under each of these priors. Nothing is promised between them."))
+    parts.append(html.listed(*_terms(found)))
+    return html.section(
+        "assumptions",
+        "What it rests on",
+        html.box("The assumption: the prior", *parts, kind="box prior", name="prior"),
+    )
+
+
+def _terms(found: Verified) -> list[str]:
+    problem, ordinary = found.problem, found.certificate.ordinary_epsilon
+    one = "each step of one between two contributions of a person is protected at epsilon divided by D"
+    steps = (
+        "Neighbours: the same people, of whom one contributes differently."
+        if problem.largest == 1
+        else f"Neighbours: the same people, of whom one contributes differently; {one}, D = {problem.largest}."
+        if problem.adjacency == "unit"
+        else "Neighbours: the same people, of whom one contributes differently, by however much."
+    )
+    fallback = problem.fallback_epsilon
+    return [
+        f"Contributions: whole numbers from 0 to {problem.largest} for each person.",
+        steps,
+        "Ordinary epsilon (no assumption): "
+        + ("there is none, it is infinite." if ordinary is None else f"{epsilon(ordinary)}.")
+        + (f" At most {epsilon(fallback)} was asked for." if fallback is not None else ""),
+        "No input is served worse than by geometric noise."
+        if found.certificate.never_worse
+        else f"Some inputs are served worse than by geometric noise: a mean error of up to "
+        f"{at_most(found.certificate.worst_error)}.",
+        "The prior stands in the artifact and on this page: it must not itself be a secret.",
+    ]
+
+
+# ---------------------------------------------------------------------- the matrix
+
+
+def _matrix_words(matrix: NoiseMatrix) -> Html:
+    first, last = matrix.inputs
+    low, high = matrix.outputs
+    said = (
+        f"Each row is a true sum and says how likely each number is to be published for it. The table has rows for "
+        f"{first:,} to {last:,} and outputs {low:,} to {high:,}, as integers over a common denominator."
+    )
+    if matrix.q is not None:
+        said += " Outputs outside of these follow geometric noise."
+    if matrix.outside == "geometric" and (first, last) != (0, matrix.last):
+        said += " Sums that have no row get plain geometric noise."
+    elif matrix.outside == "clamp" and (first, last) != (0, matrix.last):
+        said += " Sums that have no row are served by the nearest row."
+    return html.paragraphs(said)
+
+
+def _heat(heat: Heat, matrix: NoiseMatrix) -> Html:
+    return html.chart("heatmap", "heat", "heat", "The noise matrix as a heat map", caption_of(heat, matrix.last))
+
+
+# ---------------------------------------------------------------------- errors and quotients
+
+MOST_CURVES = 6
+"""Pairs of contributions that get a curve each; of more, the envelope is drawn."""
+MARGIN_WORK = 200_000
+"""Terms that may be added for the quotients outside of the table."""
+
+
+def _error_chart(problem: SingleLTE, matrix: NoiseMatrix, heat: Heat) -> Chart:
+    """The mean absolute error of every input that the map shows."""
+    first, last = matrix.inputs
+    start, stop = (first, last) if matrix.outside == "clamp" else heat.rows
+    values = np.full(stop - start + 1, np.nan)
+    if matrix.outside == "geometric" and matrix.q is not None:
+        q = matrix.q
+        values[:] = float(2 * q / (1 - q * q))
+    values[first - start : last + 1 - start] = errors_by_input(matrix)
+    with precision():
+        prior = np.array([float(value.mid()) for value in mixed_prior(problem, start, stop)])
+    curves = [
+        Curve("mean error", values),
+        Curve("probability of this sum", prior, "area"),
+    ]
+    cap = Level(float(problem.cap), "geometric noise")
+    return Chart(start, curves, "true sum (input)", "mean absolute error", (cap,))
+
+
+def _error_section(found: Verified, data: dict[str, Any]) -> Sequence[Child]:
+    """The errors in words, bars and a curve."""
+    problem, certificate = found.problem, found.certificate
+    words = (
+        "How far the published number is from the true sum on average, for each true sum, beside geometric noise, "
+        "which is off by the same amount for all. The shaded area is the prior: where it is high the sum is likely."
+    )
+    rows = [("this mechanism", float(certificate.mae), at_most(certificate.mae))]
+    rows.append(("geometric noise", float(problem.cap), at_most(problem.cap)))
+    return (
+        html.paragraphs(words),
+        html.bars(rows, "Mean absolute error under the prior"),
+        html.chart(
+            "errors",
+            "lines",
+            "errors",
+            "Error for each true sum",
+            _captioned("Mean absolute error by input.", data["errors"]),
+        ),
+        html.paragraphs(
+            f"The worst input has a mean error of {at_most(certificate.worst_error)}. The mean squared error under the "
+            f"prior is {at_most(certificate.mse)}."
+        ),
+    )
+
+
+def _captioned(caption: str, chart_data: dict[str, Any]) -> str:
+    step = chart_data["step"]
+    return caption if step == 1 else f"{caption} Of every {step} places the largest value is drawn."
+
+
+def _quotient_chart(problem: SingleLTE, matrix: NoiseMatrix) -> Chart:
+    """The quotients of every pair of adjacent secrets, with the band that they keep to."""
+    secrets = secrets_of(problem.populations)
+    steps = steps_of(secrets, problem.epsilon, problem.largest, problem.adjacency)
+    low, high = matrix.outputs
+    margin = more = 0
+    if matrix.q is not None and low <= 0 and high >= problem.last:
+        margin, more = 1, max(2, (high - low) // 10)  # outside of all sums the quotients are constant
+    elif matrix.q is not None:
+        terms = min(problem.last, 200_000) * len(secrets)
+        margin = max(1, min(max(3, (high - low) // 8, (100 - (high - low)) // 2), 60, MARGIN_WORK // terms))
+    found = [_extended(item, more) for item in quotients(problem, matrix, margin=margin)]
+    names = []
+    for step in steps:
+        one, other = secrets[step.one], secrets[step.other]
+        where = f"prior {one.prior + 1}, " if len(problem.populations) > 1 else ""
+        kind = f"kind {one.person + 1}, " if len(problem.populations[one.prior].people) > 1 else ""
+        names.append(f"{where}{kind}{one.contribution} against {other.contribution}")
+    if len(found) <= MOST_CURVES:
+        curves = [Curve(name, item.values) for name, item in zip(names, found, strict=True)]
+    else:
+        every = np.stack([item.values for item in found])
+        largest = np.where(np.isnan(every), -np.inf, every).max(axis=0)
+        least = np.where(np.isnan(every), np.inf, every).min(axis=0)
+        curves = [Curve("largest quotient", largest), Curve("smallest quotient", least)]
+    bound = max((step.epsilon for step in steps), default=problem.epsilon)
+    below, above = factor_bounds(bound)
+    part = "e^ε" if bound == problem.epsilon else f"e^(ε/{problem.largest})"
+    levels = (Level(above, part), Level(below, part.replace("^", "^−", 1)))
+    first = int(found[0].outputs[0]) if found else low
+    return Chart(first, curves, "published number (output)", "quotient of probabilities", levels, log=True)
+
+
+def _extended(found: Quotient, more: int) -> Quotient:
+    """The same with the first and the last value repeated `more` times."""
+    outputs = np.arange(found.outputs[0] - more, found.outputs[-1] + more + 1)
+    return Quotient(found.one, found.other, outputs, np.pad(found.values, more, mode="edge"))
+
+
+def _quotient_section(problem: SingleLTE, data: dict[str, Any]) -> Sequence[Child]:
+    """The quotients in words and a chart."""
+    said = (
+        "For each number that may be published: how many times likelier it is if a person contributes one thing than "
+        "if the same person contributes another. At 1 it tells nothing. The promise is that no quotient leaves the "
+        "band between the two lines."
+    )
+    if problem.largest > 1 and problem.adjacency == "unit":
+        said += " Each curve is about a step of one; the steps of a whole contribution multiply."
+    if len(data["quotients"]["curves"]) == 2 and data["quotients"]["curves"][0]["name"] == "largest quotient":
+        said += " There are many pairs of contributions; the largest and the smallest quotient of all are drawn."
+    return (
+        html.paragraphs(said),
+        html.chart(
+            "quotients",
+            "lines",
+            "quotients",
+            "Quotient for each output",
+            _captioned("Quotient by output.", data["quotients"]),
+        ),
+    )
+
+
+# ---------------------------------------------------------------------- deployment
+
+
+def _deploy(found: Verified, name: str) -> Html:
+    file = shlex.quote(name)
+    value = found.problem.populations[0].total.mode
+    return html.section(
+        "deploy",
+        "How to deploy it",
+        html.paragraphs(
+            "Check the file, compare its digest with the one above, and draw from it in the language of your system:"
+        ),
+        html.commands(
+            f"optdp verify {file}",
+            f"optdp export {file} --to python --out sampler/    # or c, js, sql",
+            f"optdp sample {file} --input {value}    # one draw, on the command line",
+            f"optdp audit {file} --samples 1000000    # tests a sampler from outside",
+        ),
+        html.one_release(
+            "Draw once for one set of data, publish that number, and keep to it. A second draw of the same sum is "
+            "a second release, and so is a seeded or repeatable draw: whoever knows the seed takes the noise off."
+        ),
+        html.paragraphs("This page is about the artifact with this digest and no other:"),
+        html.digest_line("SHA-256", found.artifact.sha256),
+        html.paragraphs("The digest tells accidents from intact files. It does not say who made a file."),
+    )

@@ -1,0 +1,329 @@
+"""Numbers as a reader sees them: what is promised is rounded up, what is left is rounded down."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from optdp.numbers.exact import decimal_down, decimal_up, exp_bounds, to_fraction
+from optdp.numbers.pmf import BinomialPmf, ExactPmf
+from optdp.people.population import Population
+from optdp.report.page import Html, el, join, listed, paragraphs, table, term, warning
+
+LARGE = 10**6
+
+
+def at_most(value: Fraction, digits: int = 4) -> str:
+    """A decimal that is at least `value`, with more places for what is tiny."""
+    places = digits
+    while 0 < value < Fraction(10) ** (2 - places) and places < 12:
+        places += 1
+    return _plain(decimal_up(value, places)) if value < LARGE else f"{float(value):.3e}"
+
+
+def at_least(value: Fraction, digits: int = 4) -> str:
+    """A decimal that is at most `value`."""
+    return _plain(decimal_down(value, digits)) if value < LARGE else f"{float(value):.3e}"
+
+
+def epsilon(value: Fraction | None) -> str:
+    """An epsilon, rounded up; None is infinite."""
+    return "infinite" if value is None else at_most(value)
+
+
+def certified(found: Any) -> Fraction:
+    """The epsilon that was recomputed of a verified table or plan, but not beyond the one wanted."""
+    real: Fraction | None = found.certificate.epsilon
+    wanted: Fraction = found.problem.epsilon
+    assert real is not None
+    return min(real, wanted)
+
+
+def odds_factor(value: Fraction) -> str:
+    """`e^value` for people who think in odds, rounded up."""
+    factor = exp_bounds(value)[1]
+    if factor < Fraction(11, 10):
+        return _plain(decimal_up(factor, 4))
+    if factor < 100:
+        return _plain(decimal_up(factor, 2))
+    if factor < LARGE:
+        return f"{math.ceil(factor):,}"
+    for size, name in ((10**6, "million"), (10**9, "billion"), (10**12, "trillion")):
+        if factor < 1000 * size:
+            return f"{_plain(decimal_up(factor / size, 2))} {name}"
+    return f"10^{len(str(math.ceil(factor)))}"
+
+
+def belief(before: Fraction, value: Fraction) -> tuple[str, str]:
+    """The least and the largest belief after a release, in percent, if odds move by at most `e^value`."""
+    factor = exp_bounds(min(value, Fraction(60)))[1]
+    least = before / (before + (1 - before) * factor)
+    most = before * factor / (before * factor + 1 - before)
+    return f"{percent_down(least)} %", f"{percent_up(most)} %"
+
+
+def percent_up(share: Fraction) -> str:
+    return _plain(decimal_up(share * 100, 1))
+
+
+def percent_down(share: Fraction) -> str:
+    return _plain(decimal_down(share * 100, 1))
+
+
+def less(error: Fraction, baseline: Fraction, name: str = "geometric noise") -> str:
+    """How far an error lies below that of a baseline, in words; an improvement is rounded down."""
+    if not baseline or error >= baseline:
+        return f"not below {name}"
+    share = (1 - error / baseline) * 100
+    shown = decimal_down(share, 0 if share < 99 else 2)
+    return f"less than 1 % below {name}" if shown == "0" else f"{shown} % below {name}"
+
+
+def short(value: Fraction) -> str:
+    """A number as somebody would write it, where nothing is promised about it."""
+    return f"{float(value):.6g}"
+
+
+def people(number: int) -> str:
+    return "1 person" if number == 1 else f"{number:,} people"
+
+
+def _plain(text: str) -> str:
+    whole, _, rest = text.partition(".")
+    return f"{int(whole):,}" + (f".{rest}" if rest else "")
+
+
+BELIEFS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2))
+WEAK = Fraction(3)
+"""From here on a promise protects little, and the page says so."""
+
+
+def beliefs(epsilon: Fraction, about: str = "any statement about one person") -> Html:
+    """What a belief may become."""
+    rows = []
+    for before in BELIEFS:
+        least, most = belief(before, epsilon)
+        rows.append([f"{100 * before} %", least, most])
+    return table(
+        ["belief before", "afterwards at least", "afterwards at most"], rows,
+        f"How sure somebody may be of {about}, before and after", (0, 1, 2),
+    )  # fmt: skip
+
+
+def weak(epsilon: Fraction) -> str | None:
+    """A warning where epsilon is large."""
+    if epsilon < WEAK:
+        return None
+    return f"A factor of {odds_factor(epsilon)} is large: a promise this wide protects little."
+
+
+def claim(seen: str, known: str, epsilon: Fraction, largest: int, unit: bool) -> Html:
+    """The promise about one person. `seen` is what is published; `known` names the assumption."""
+    factor = odds_factor(epsilon)
+    contributions = "0 or 1" if largest == 1 else f"any two numbers from 0 to {largest}"
+    words = [
+        f"Whatever {seen} is published, somebody whose knowledge of the other people is {known} can change their odds "
+        f"about any one person by at most a factor of {factor}, up or down.",
+        f"Odds about a person are how much likelier somebody holds one contribution of that person to be than another "
+        f"({contributions}). The promise holds for every {seen} that may be published, for every person who is "
+        "counted, and whatever the odds were before. It does not fail with some small probability either: there is no "
+        "exception to it.",
+    ]
+    if largest > 1 and unit:
+        step = odds_factor(epsilon / largest)
+        words.append(f"Contributions that differ by one are told apart even less: there the factor is at most {step}.")
+    large = weak(epsilon)
+    return join(
+        el("p", words[0], class_="claim"), paragraphs(*words[1:]), beliefs(epsilon),
+        warning(large),
+    )  # fmt: skip
+
+
+def without_assumption(ordinary: Fraction | None, epsilon: Fraction, who: str) -> str:
+    """The ordinary epsilon in words."""
+    if ordinary is None:
+        return (
+            f"There is no promise without the assumption (the ordinary epsilon of {who} is infinite). Somebody who "
+            "knows what everybody else contributed may learn the last person's contribution for certain."
+        )
+    factor = odds_factor(ordinary)
+    if ordinary <= epsilon * (1 + Fraction(1, 10**9)):
+        return (
+            f"The promise of {who} needs no assumption about anybody: even for somebody who knows what everybody else "
+            f"contributed the factor is at most {factor} (ordinary differential privacy, epsilon {at_most(ordinary)})."
+        )
+    weight = "" if ordinary < WEAK else " That is so large that it is worth little."
+    return (
+        f"Without the assumption, whatever anybody knows, the factor of {who} is at most {factor} (ordinary "
+        f"differential privacy, epsilon {at_most(ordinary)}). This second promise adds up over releases.{weight}"
+    )
+
+
+def not_promised(ordinary: Fraction | None, epsilon: Fraction, largest: int, fixed: bool) -> Html:
+    """What a reader must not take from the promise."""
+    free = ordinary is not None and ordinary <= epsilon * (1 + Fraction(1, 10**9))
+    held = "" if ordinary is None else f" All that holds then is the factor {odds_factor(ordinary)}."
+    several = (
+        "Each further number about the same people is a further publication, and the epsilons add up."
+        if free
+        else "A second number about the same people, also a second draw of the same one, a subtotal or a corrected "
+        f"figure, is not covered. What two of them give away together can be far more than twice as much.{held}"
+    )
+    items = [term("A second release", several)]
+    if not free:
+        items += [
+            term(
+                "An observer who knows more",
+                "Somebody who knows what some of the people contributed, a colleague for instance, is better informed "
+                f"than the assumption allows.{held}",
+            ),
+            term(
+                "A wrong assumption",
+                "If people are not as the box says, the factor is another one: see ",
+                el("a", "If the prior is wrong", href="#others"),
+                ".",
+            ),
+        ]
+    if fixed:
+        items.append(
+            term(
+                "That somebody took part",
+                "The number of people is taken to be known. Only if not taking part means to contribute 0 is it "
+                "hidden as well.",
+            )
+        )
+    items.append(
+        term(
+            "Larger contributions",
+            f"Nobody may contribute more than {largest}. What is larger must be cut down before it is counted.",
+        )
+    )
+    return listed(*items)
+
+
+def factor_bounds(epsilon: Fraction) -> tuple[float, float]:
+    """`e^-epsilon` and `e^epsilon`, for lines in a chart."""
+    above = float(exp_bounds(min(epsilon, Fraction(100)))[1])
+    return 1 / above, above
+
+
+# ---------------------------------------------------------------------- a prior in words and figures
+
+KINDS, VALUES = 12, 12
+"""How many kinds of people, and how many contributions of one, are listed."""
+
+
+def moments(population: Population) -> tuple[float, float]:
+    """Mean and standard deviation of the sum, in floating point."""
+    law = population.total
+    if isinstance(law, BinomialPmf):
+        p = float(law.p)
+        return law.shift + law.n * p, math.sqrt(law.n * p * (1 - p))
+    assert isinstance(law, ExactPmf)
+    weights = [weight / law.denominator for weight in law.weights]
+    mean = math.fsum(x * weight for x, weight in enumerate(weights))
+    return mean, math.sqrt(max(0.0, math.fsum((x - mean) ** 2 * weight for x, weight in enumerate(weights))))
+
+
+def described(population: Population) -> Html:
+    """The prior: who is counted, what each may contribute, and how likely each sum is."""
+    return join(KIND_WORDS[population.spec["kind"]](population), _narrowed(population), paragraphs(_sum(population)))
+
+
+def headcount(population: Population) -> str:
+    """How many people there are."""
+    return people(population.size) if population.size else "an unstated number of people"
+
+
+def _sum(population: Population) -> str:
+    mean, deviation = moments(population)
+    return (
+        f"The true sum is then a number from 0 to {population.last:,}: {mean:.5g} on average, with a standard "
+        f"deviation of {deviation:.3g}."
+    )
+
+
+def _narrowed(population: Population) -> Html | None:
+    if "conservative" not in population.spec:
+        return None
+    share = float(to_fraction(population.spec["conservative"], "conservative"))
+    return paragraphs(
+        f"Only a share of {share:.4g} of each kind of people is taken to be uncertain. The others are taken to be "
+        "known and to contribute their mean."
+    )
+
+
+def _binomial(population: Population) -> Html:
+    p = short(to_fraction(population.spec["p"], "p"))
+    return paragraphs(
+        f"{people(population.spec['n'])[:1].upper()}{people(population.spec['n'])[1:]}. Each contributes 1 with "
+        f"probability {p} and 0 otherwise, independently of everybody else."
+    )
+
+
+def _law(law: tuple[Fraction, ...]) -> Html:
+    shown = list(enumerate(law))[:VALUES]
+    rows = [[str(w), short(value)] for w, value in shown]
+    if len(law) > VALUES:
+        rows.append([f"{VALUES} to {len(law) - 1}", f"{short(sum(law[VALUES:], Fraction(0)))} together"])
+    return table(["contribution", "probability"], rows, numbers=(0, 1))
+
+
+def _iid(population: Population) -> Html:
+    n, law = population.spec["n"], population.laws[0][0]
+    words = f"{n:,} people, independent of each other, who each contribute a whole number from 0 to {len(law) - 1}:"
+    return join(paragraphs(words), _law(law))
+
+
+def _counts(population: Population) -> Html:
+    spec, law = population.spec, population.laws[0][0]
+    seen = sum(spec["counts"])
+    words = (
+        f"{spec['n']:,} people, independent of each other, who are like the {seen:,} people of an earlier survey. "
+        f"{spec['smoothing']} was added to each of its counts, so that nothing is held to be impossible:"
+    )
+    return join(paragraphs(words), _law(law))
+
+
+def _independent(population: Population) -> Html:
+    words = (
+        f"{population.size:,} people, independent of each other, of "
+        f"{'one kind' if len(population.laws) == 1 else f'{len(population.laws):,} kinds'}:"
+    )
+    rows = []
+    for law, count in population.laws[:KINDS]:
+        chances = ", ".join(f"{w}: {short(value)}" for w, value in enumerate(law[:VALUES]))
+        rows.append([f"{count:,}", chances + (", ..." if len(law) > VALUES else "")])
+    if len(population.laws) > KINDS:
+        rest = population.laws[KINDS:]
+        rows.append([f"{sum(count for _, count in rest):,}", f"{len(rest):,} further kinds"])
+    return join(paragraphs(words), table(["people", "probability of each contribution"], rows, numbers=(0,)))
+
+
+def _others(population: Population) -> Html:
+    return paragraphs(
+        "How many people there are is not stated. Instead the artifact states, for every person alike, how likely each "
+        f"sum of all the others is: a number from 0 to {population.last - population.largest:,}. The person "
+        f"contributes a whole number from 0 to {population.largest}, independently of them."
+    )
+
+
+def _conditionals(population: Population) -> Html:
+    kinds = "one kind" if len(population.people) == 1 else f"{len(population.people)} kinds"
+    return paragraphs(
+        f"People need not be independent of each other. The artifact states, for {kinds} of person and for each "
+        f"contribution from 0 to {population.largest}, how likely each sum is. Such a prior is what is left after an "
+        "earlier release about the same people."
+    )
+
+
+KIND_WORDS = {
+    "binomial": _binomial,
+    "iid": _iid,
+    "counts": _counts,
+    "independent": _independent,
+    "others": _others,
+    "conditionals": _conditionals,
+}
+"""How each kind of population is put into words."""

@@ -1,0 +1,78 @@
+"""D's theorems as they are printed, for comparison only: none of them is ever the source of a claim.
+
+What each is worth was recomputed (docs/papers.md): the exact profiles are in `optdp.shuffle.metric.profile`.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from scipy.optimize import brentq
+
+from optdp.numbers.exact import geometric_ratio, to_fraction
+from optdp.numbers.noise_law import log_ratio, noise_law
+from optdp.shuffle.metric.flips import theorem_3_1 as theorem_3_1
+
+
+def theorem_4_1(n: int, eps_geo: float, delta: float) -> float | None:
+    """Geo-Shuffle. Needs `n > 4`. From 1.2 to 3 times too large at distance 1, and too small at large distances: the
+    worst ratio of the kept interval is not the one that it takes.
+    """
+    if n <= 4:
+        return None
+    p, t = math.exp(-eps_geo), 2.0 * eps_geo / math.sqrt(n)
+    log_power = n * (2.0 * math.log1p(-p) - math.log1p(-p * math.exp(t)) - math.log1p(-p * math.exp(-t)))
+    alpha = math.ceil(-(math.log(delta / 4.0) - log_power) / t)  # the law is on whole numbers
+    return -log_ratio(Fraction(n), _ratio(eps_geo), alpha)
+
+
+def theorem_4_1_noise(n: int, epsilon: float, delta: float) -> float | None:
+    """The largest eps_geo to which Theorem 4.1 gives `epsilon`: what it would have people use."""
+
+    def excess(eps_geo: float) -> float:
+        found = theorem_4_1(n, eps_geo, delta)
+        assert found is not None
+        return found - epsilon
+
+    if n <= 4:
+        return None
+    low = high = epsilon
+    while excess(low) > 0.0:
+        low /= 2.0
+    while excess(high) < 0.0:
+        high *= 1.5
+        if high > 100.0:
+            return None
+    return float(brentq(excess, low, high, xtol=1e-9))
+
+
+def lemma_c_1(n: int, epsilon: float, delta: float) -> int:
+    """SGDL-Shuffle's padding. It takes `b (1 - e^-epsilon)` for the mean of the negative binomial, so that it is far
+    too small below an epsilon of about 0.7, and people truncate often.
+    """
+    w = 2.0 * n * math.log(-math.expm1(math.log1p(-delta) / n) / 2.0)
+    u = 1.0 + (math.sqrt(w * (w - 4.0)) - w) / 2.0
+    return math.ceil(u * -math.expm1(-epsilon) / n)
+
+
+def theorem_5_1(epsilon: float) -> float:
+    """SGDL-Shuffle keeps `epsilon` at every distance. Its proof uses the untruncated law given that nobody truncates,
+    which is another one: with the padding that it allows the claim fails at large distances.
+    """
+    return epsilon
+
+
+def theorem_7_1(k: int, p: float, delta: float) -> float | None:
+    """RR-Shuffle without its shuffler: Theorem 3.1 for one person's bits, and worth as much."""
+    return theorem_3_1(k, p, delta)
+
+
+def theorem_7_2(n: int, epsilon: float) -> float:
+    """SGDL-Shuffle without its shuffler: `ln f(0)/f(1)`, about `ln n`. It holds, with delta 0."""
+    law = noise_law(Fraction(1, n), _ratio(epsilon), 4)
+    return float(law.log_p[0] - law.log_p[1])
+
+
+def _ratio(epsilon: float) -> Fraction:
+    return geometric_ratio(to_fraction(f"{epsilon:.15g}", "epsilon"))

@@ -1,0 +1,16 @@
+"""One locally trusted entity: the linear program of its noise matrix, who solves it, and what is proved (A, V)."""
+
+from optdp.kind import Kind
+
+KINDS = (
+    Kind(
+        "single-lte",
+        "the best certified noise matrix for one locally trusted entity",
+        problem="optdp.single.problem:SingleLTE",
+        solve="optdp.single.solve:solve_single",
+        target="optdp.single.solve:check_target",
+        bounded=True,
+        compare="optdp.comparison:compare",
+        compared="optdp.comparison:sheet",
+    ),
+)

@@ -1,0 +1,337 @@
+"""The certificate: what a noise matrix gives away and what it costs, recomputed from its integers in balls.
+
+Nothing here is copied from a solver. Epsilons are rounded up, lower bounds down.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import arb
+
+from optdp.errors import CertificateError
+from optdp.mechanism.matrix import NoiseMatrix, Row
+from optdp.numbers.exact import ball, figure, log_upper, precision, upper_fraction
+from optdp.numbers.pmf import Pmf
+from optdp.objects import Public
+from optdp.people.population import Population
+from optdp.single.laws import Laws, Shape, larger_quotient
+from optdp.single.problem import SingleLTE
+from optdp.work.account import paced, spend
+
+EXPLANATION = (
+    "epsilon bounds how far any output moves the belief about one person of an observer whose knowledge of the "
+    "others is the stated prior; it does not hold against one who knows more, nor for a second release."
+)
+"""The one sentence that goes with every epsilon under a prior."""
+
+
+@dataclass(frozen=True)
+class Certificate(Public):
+    """What is proved of one noise matrix.
+
+    Epsilons and errors are upper bounds, computed from the table's integers in ball arithmetic. An epsilon of None is
+    infinite: some output tells two secrets apart for certain.
+
+    Parameters
+    ----------
+    epsilon : Fraction or None
+        Privacy under the prior, as the problem's adjacency defines it.
+    ordinary_epsilon : Fraction or None
+        Ordinary differential privacy, with no assumption about anybody.
+    mae, mse : Fraction
+        Mean absolute and mean squared error under the prior.
+    worst_error : Fraction
+        The largest mean absolute error of any input.
+    never_worse : bool
+        Whether no input has a larger mean absolute error than under geometric noise.
+
+    Examples
+    --------
+    >>> from optdp import Population, SingleLTE, solve
+    >>> certificate = solve(SingleLTE(Population.binomial(10, "0.1"), epsilon=1)).certificate
+    >>> certificate.epsilon <= 1, certificate.ordinary_epsilon, certificate.never_worse
+    (True, None, True)
+    """
+
+    epsilon: Fraction | None
+    ordinary_epsilon: Fraction | None
+    mae: Fraction
+    mse: Fraction
+    worst_error: Fraction
+    never_worse: bool
+    none = "infinite"
+
+    def check(self, problem: SingleLTE) -> None:
+        """Raise unless everything that the problem asks for is proved."""
+        if self.epsilon is None or figure(self.epsilon) > problem.epsilon:
+            found = "infinite" if self.epsilon is None else f"{float(self.epsilon):.12g}"
+            raise CertificateError(
+                f"epsilon under the prior must be at most {float(problem.epsilon):.12g}. Found {found}."
+            )
+        wanted = problem.fallback_epsilon
+        if wanted is not None and (self.ordinary_epsilon is None or figure(self.ordinary_epsilon) > wanted):
+            found = "infinite" if self.ordinary_epsilon is None else f"{float(self.ordinary_epsilon):.12g}"
+            raise CertificateError(
+                f"the ordinary epsilon must be at most fallback_epsilon = {float(wanted):.12g}. Found {found}."
+            )
+        if problem.never_worse and not self.never_worse:
+            raise CertificateError(
+                f"no input may have a larger mean absolute error than geometric noise, {float(problem.cap):.12g}. "
+                f"Found {float(self.worst_error):.12g}."
+            )
+
+
+def certify(problem: SingleLTE, matrix: NoiseMatrix, progress: Callable[[str], None] = lambda _: None) -> Certificate:
+    """Recompute every figure of `matrix` under the problem's prior and adjacency, from its integers alone.
+
+    Parameters
+    ----------
+    problem : SingleLTE
+        Who is counted, and what is asked for.
+    matrix : NoiseMatrix
+        The table, wherever it comes from.
+    progress : callable, optional
+        Is told how far it is.
+
+    Returns
+    -------
+    Certificate
+        Proved upper bounds; `certificate.check(problem)` raises unless they keep what the problem asks for.
+
+    Examples
+    --------
+    >>> from optdp import Population, SingleLTE, certify, solve
+    >>> problem = SingleLTE(Population.binomial(10, "0.1"), epsilon=1)
+    >>> matrix = solve(problem).mechanism
+    >>> certify(problem, matrix).check(problem)
+    >>> certify(SingleLTE(Population.binomial(10, "0.2"), epsilon=1), matrix).epsilon > 8  # another prior
+    True
+    """
+    with precision():
+        shape = Shape.of(matrix)
+        epsilon = epsilon_of(matrix, Laws.build(problem, shape), progress)
+        return Certificate(epsilon, ordinary_epsilon(problem, matrix), *_errors(problem, matrix, shape))
+
+
+def epsilon_under(
+    problem: SingleLTE, matrix: NoiseMatrix, populations: Population | Sequence[Population]
+) -> Fraction | None:
+    """The real epsilon of `matrix` if the world is one of `populations`, not the problem's prior (None: infinite)."""
+    others = (populations,) if isinstance(populations, Population) else tuple(populations)
+    for prior in others:
+        if prior.last > matrix.last:
+            raise CertificateError(
+                f"The matrix serves inputs 0..{matrix.last}. Found a population whose sum reaches {prior.last}."
+            )
+    with precision():
+        laws = Laws.build(problem, Shape.of(matrix), others)
+        return epsilon_of(matrix, laws)
+
+
+def epsilon_of(matrix: NoiseMatrix, laws: Laws, progress: Callable[[str], None] = lambda _: None) -> Fraction | None:
+    """The largest log-quotient over every step and every output; with unit steps times `D`."""
+    worst: dict[Fraction, Fraction] = {step.epsilon: Fraction(1) for step in laws.steps}
+    columns = list(laws.columns(matrix.rows, matrix.denominator, progress).values())
+    table = paced(columns, "certifying outputs", progress)
+    for column in itertools.chain(laws.tail_columns(), table):
+        spend(1.2 * len(laws.steps), "quotients of outputs")
+        for step in laws.steps:
+            one, other = column[step.one], column[step.other]
+            if one == 0 and other == 0:
+                continue
+            if not (one > 0 and other > 0):
+                return None
+            ratio = larger_quotient(one, other)
+            bound = worst[step.epsilon]
+            if not ratio < ball(bound):
+                worst[step.epsilon] = max(bound, upper_fraction(ratio))
+    return max((log_upper(ratio) * laws.factor for ratio in worst.values()), default=Fraction(0))
+
+
+def ordinary_epsilon(problem: SingleLTE, matrix: NoiseMatrix) -> Fraction | None:
+    """The largest log-ratio of `Pr[s|x]` and `Pr[s|x']` over outputs and adjacent inputs; with unit steps times `D`."""
+    reach = problem.largest if problem.adjacency == "all" else 1
+    factor = 1 if problem.adjacency == "all" else problem.largest
+    worst = log_upper(1 / matrix.q) * reach if matrix.q is not None else Fraction(0)
+    for _, ratio in row_ratios(matrix, reach):
+        if ratio is None:
+            return None
+        worst = max(worst, log_upper(ratio))
+    return worst * factor
+
+
+def near_rows(matrix: NoiseMatrix, reach: int) -> range:
+    """The inputs that have a row, or are within `reach` of one that has."""
+    first, last = matrix.inputs
+    return range(max(first - reach, 0), min(last + reach, matrix.last) + 1)
+
+
+def row_ratios(matrix: NoiseMatrix, reach: int) -> Iterator[tuple[int, Fraction | None]]:
+    """The distance of any two inputs at most `reach` apart that are near the rows, and their `_row_ratio`."""
+    previous: deque[tuple[int, dict[int, int] | None]] = deque(maxlen=reach)
+    for x in near_rows(matrix, reach):
+        row = matrix.row(x)
+        table = None if row is None else dict(row)
+        each = 25 + len(row or ()) * (0.7 + matrix.denominator.bit_length() / 1000)
+        spend(len(previous) * each, "quotients of rows")
+        for other, before in previous:
+            yield x - other, _row_ratio(matrix, (other, before), (x, table))
+        previous.append((x, table))
+
+
+def _row_ratio(
+    matrix: NoiseMatrix,
+    one: tuple[int, dict[int, int] | None],
+    other: tuple[int, dict[int, int] | None],
+) -> Fraction | None:
+    """An upper bound of the largest quotient of two rows in either direction; None if it is infinite."""
+    (x, row), (y, second) = one, other
+    if row is None and second is None:
+        return Fraction(1)  # both plain geometric: the tail's ratio covers them
+    if row is not None and second is not None:
+        if row.keys() != second.keys():
+            return None
+        up = max(-((-weight << 128) // second[s]) for s, weight in row.items())
+        down = max(-((-second[s] << 128) // weight) for s, weight in row.items())
+        quotient = matrix.inside_mass(x) / matrix.inside_mass(y)
+        scale = arb(2) ** -128
+        return max(upper_fraction(quotient * up * scale), upper_fraction(down * scale / quotient))
+    low, high = matrix.outputs
+    table = row if row is not None else second
+    assert table is not None
+    if len(table) != high - low + 1:
+        return None
+    spend(12 * len(table), "quotients of rows")
+    inner, outer = (x, y) if row is not None else (y, x)
+    mass, worst = matrix.inside_mass(inner) / matrix.denominator, Fraction(1)
+    for s, weight in table.items():
+        worst = max(worst, upper_fraction(larger_quotient(mass * weight, matrix.probability(outer, s))))
+    return worst
+
+
+# ---------------------------------------------------------------------- errors
+
+
+def mixed_prior(problem: SingleLTE, first: int, last: int) -> list[arb]:
+    """The prior of the objective on `first..last`."""
+    total = [arb(0)] * (last - first + 1)
+    for weight, prior in zip(problem.weights, problem.populations, strict=True):
+        if weight:
+            spend(last - first + 1, "a mixed prior")
+            total = [a + ball(weight) * b for a, b in zip(total, prior.total.balls(first, last), strict=True)]
+    return total
+
+
+def row_errors(matrix: NoiseMatrix, power: int = 1, shape: Shape | None = None) -> list[arb]:
+    """The mean of `|s - x|^power` for each input that has a row (A, Fig. 4), tails included."""
+    shape = Shape.of(matrix) if shape is None else shape
+    entries, bits = sum(map(len, matrix.rows)), matrix.denominator.bit_length()
+    spend(entries * (0.3 + bits / 10_000) + len(matrix.rows) * (2 if matrix.q is None else 20), "errors of inputs")
+    errors = []
+    for x, (row, mass) in enumerate(zip(matrix.rows, shape.masses, strict=True), start=matrix.inputs[0]):
+        inside = sum(weight * abs(s - x) ** power for s, weight in row)
+        errors.append(mass * inside / matrix.denominator + tail_error(shape, x, power))
+    return errors
+
+
+def tail_error(shape: Shape, x: int, power: int = 1) -> arb:
+    """`sum over s outside the outputs of (1-q)/(1+q) q^|s-x| |s-x|^power`."""
+    if shape.q is None:
+        return arb(0)
+    q, (low, high) = shape.blank.ratio, shape.outputs
+    if low <= x <= high:
+        return _series(q, x - low + 1, power) + _series(q, high - x + 1, power)
+    near, far = (low - x, high - x + 1) if x < low else (x - high, x - low + 1)
+    return 2 * _series(q, 1, power) - _series(q, near, power) + _series(q, far, power)
+
+
+def _series(q: arb, d: int, power: int) -> arb:
+    """`(1-q)/(1+q) sum over k >= d of k^power q^k`, in closed form."""
+    if power == 1:
+        value = q**d * (d - (d - 1) * q) / (1 - q) ** 2
+    else:
+        value = q**d * (d * d + (1 + 2 * d - 2 * d * d) * q + (d - 1) ** 2 * q * q) / (1 - q) ** 3
+    return value * (1 - q) / (1 + q)
+
+
+def _errors(problem: SingleLTE, matrix: NoiseMatrix, shape: Shape) -> tuple[Fraction, Fraction, Fraction, bool]:
+    first, last = matrix.inputs
+    absolute, squared = row_errors(matrix, 1, shape), row_errors(matrix, 2, shape)
+    prior = mixed_prior(problem, first, last)
+    mae = sum((a * b for a, b in zip(prior, absolute, strict=True)), arb(0))
+    mse = sum((a * b for a, b in zip(prior, squared, strict=True)), arb(0))
+    worst = max(upper_fraction(error) for error in absolute)
+    cap = ball(problem.cap)
+    if problem.method == "geometric" or all(prior.size == 1 for prior in problem.populations):
+        cap *= 1 + arb(2) ** -30  # clamped geometric noise meets its own error but for the rounding of its table
+    same = matrix.q == problem.q
+    unchanged = same and matrix.outputs[0] == matrix.outputs[1]  # a table of one output draws what it was drawn for
+    never_worse = unchanged or all(error < cap for error in absolute)
+    whole = (first, last) == (0, matrix.last)
+    if matrix.outside == "geometric" and not whole:
+        q, missing = matrix.ratio, arb(1) - sum(prior, arb(0))
+        mae += missing * 2 * _series(q, 1, 1)
+        mse += missing * 2 * _series(q, 1, 2)
+        worst = max(worst, upper_fraction(2 * _series(q, 1, 1)))
+        never_worse = never_worse and same
+    elif not whole:
+        for span in ((0, first - 1), (last + 1, matrix.last)):
+            if span[0] <= span[1]:
+                mae, mse, worst = _clamped_errors(problem, matrix, span, mae, mse, worst)
+        never_worse = never_worse and worst < problem.cap
+    return upper_fraction(mae), upper_fraction(mse), worst, never_worse
+
+
+def _distances(row: Row) -> Callable[[int], tuple[int, int]]:
+    """The sums of `weight |s - x|` and `weight (s - x)^2` over a row, as functions of `x` that do not walk along it."""
+    outputs = [s for s, _ in row]
+    mass = [0, *itertools.accumulate(weight for _, weight in row)]
+    first = [0, *itertools.accumulate(weight * s for s, weight in row)]
+    second = sum(weight * s * s for s, weight in row)
+
+    def away(x: int) -> tuple[int, int]:
+        k = bisect_left(outputs, x)
+        near = x * (2 * mass[k] - mass[-1]) + first[-1] - 2 * first[k]
+        return near, second - 2 * x * first[-1] + x * x * mass[-1]
+
+    return away
+
+
+def _mass_beyond(problem: SingleLTE, edge: int, upwards: bool) -> arb:
+    laws: list[tuple[Fraction, Pmf]] = [
+        (weight, prior.total) for weight, prior in zip(problem.weights, problem.populations, strict=True) if weight
+    ]
+    return sum((ball(weight) * law.geometric_sum(edge, arb(1), upwards) for weight, law in laws), arb(0))
+
+
+def _clamped_errors(
+    problem: SingleLTE, matrix: NoiseMatrix, span: tuple[int, int], mae: arb, mse: arb, worst: Fraction
+) -> tuple[arb, arb, Fraction]:
+    """Add the errors of inputs that are served by the row at the table's edge.
+
+    Of far inputs only the farthest is looked at, which has the largest error; in the mean all are as far from every
+    output as can be.
+    """
+    low, high = span
+    upwards = low > matrix.inputs[1]
+    explicit = (low, min(high, low + 20_000)) if upwards else (max(low, high - 20_000), high)
+    spend((explicit[1] - explicit[0] + 1) * 5, "errors of inputs without a row")
+    away = _distances(matrix.row(explicit[0]) or ())
+    prior = mixed_prior(problem, *explicit)
+    for x, chance in zip(range(explicit[0], explicit[1] + 1), prior, strict=True):
+        near, square = away(x)
+        mae, mse = mae + chance * near / matrix.denominator, mse + chance * square / matrix.denominator
+    for end in span:  # the error is convex in the input
+        worst = max(worst, Fraction(away(end)[0], matrix.denominator))
+    if explicit != span:
+        far = explicit[1] if upwards else explicit[0]
+        missing = _mass_beyond(problem, far, upwards)
+        reach = max(matrix.outputs[1], matrix.last) - min(matrix.outputs[0], 0)
+        mae, mse = mae + missing * reach, mse + missing * reach**2
+    return mae, mse, worst

@@ -1,0 +1,115 @@
+"""Claims of a file against what is recomputed, and prices that prove a lower bound again."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Set
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from optdp.errors import ArtifactError, CertificateError, ProblemError
+from optdp.files.canonical import shown
+from optdp.numbers.exact import decimal_down, figure, to_fraction
+from optdp.single.bound_proof import Prices, proved_bound
+from optdp.single.problem import SingleLTE
+from optdp.work.account import EffortError
+
+if TYPE_CHECKING:
+    from optdp.single import bound
+
+_PRICES = re.compile(r"(?:-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:e[-+]?[0-9]{1,3})?(?: |$))*")
+STORED_PRICES = 200_000
+"""At most so many dual prices go into a file, where they prove the lower bound again."""
+
+
+def at_most(name: str, found: Fraction | None, claimed: Any) -> None:
+    """A recomputed figure must not exceed the claimed one."""
+    if claimed == "infinite" and name == "ordinary_epsilon":
+        return
+    limit = number(claimed, name)
+    if found is None or figure(found) > limit:
+        real = "infinite" if found is None else f"{float(found):.15g}"
+        raise CertificateError(f"The claim {name} <= {claimed[:40]} does not hold. Found {real}.")
+
+
+def check_keys(claim: Mapping[str, Any], known: Set[str]) -> None:
+    """Refuse a claim about something that nobody recomputes."""
+    if unknown := claim.keys() - known:
+        raise ArtifactError(f"A claim must be of {', '.join(sorted(known))}. Found {shown(sorted(unknown))}.")
+    if type(claim.get("never_worse", False)) is not bool:
+        raise ArtifactError(f"The claim never_worse must be true or false. Found {shown(claim['never_worse'])}.")
+
+
+def number(text: Any, name: str) -> Fraction:
+    """The number that a claim states."""
+    if not isinstance(text, str):
+        raise ArtifactError(f"The claim must state {name} as a decimal string. Found {shown(text)}.")
+    try:
+        value = to_fraction(text, name)
+    except ProblemError as error:
+        raise ArtifactError(str(error)) from None
+    if abs(value) > 10**300:  # more than a floating point number can show
+        raise ArtifactError(f"The claim must state {name} as a number of a usual size. Found {shown(text)}.")
+    return value
+
+
+def stored(prices: bound.Prices | None) -> dict[str, Any] | None:
+    """Prices as a file has them; None if there are none, or too many."""
+    if prices is None:
+        return None
+    chain = [] if prices.v is None else [row for way in prices.v for row in way]
+    if prices.z.size + prices.u.size + sum(row.size for row in chain) > STORED_PRICES:
+        return None
+    document = {"z": _numbers(prices.z), "u": [_numbers(row) for row in prices.u]}
+    return document | ({"v": [_numbers(row) for row in chain]} if chain else {})
+
+
+def proves(problem: SingleLTE | None, claimed: Any, provenance: Mapping[str, Any], value: Fraction) -> bool:
+    """Prove a claimed lower bound of `problem` again; raise if the stored prices do not, False if that would take long.
+
+    `value` is the objective of what the file holds, which no true bound exceeds. What is proved is rounded down to the
+    20 decimals of a claim.
+    """
+    prices = prices_of(provenance)
+    if claimed is None:
+        return False
+    limit = number(claimed, "lower_bound")
+    if limit > figure(value):
+        raise CertificateError(
+            f"A lower bound must be at most the objective, {float(value):.15g}. Found the claim {claimed[:40]}."
+        )
+    if problem is None or prices is None:
+        raise ArtifactError("A lower bound may be claimed only with the prices that prove it. Found none that do.")
+    try:
+        found = proved_bound(problem, prices)
+    except EffortError:
+        return False
+    except ProblemError as error:
+        raise ArtifactError(f"The lower bound cannot be proved again: {error}") from None
+    if found is not None and Fraction(decimal_down(found)) < limit:
+        raise CertificateError(f"The claimed lower bound {claimed[:40]} is not proved. Found {float(found):.15g}.")
+    return found is not None
+
+
+def prices_of(provenance: Mapping[str, Any]) -> Prices | None:
+    """The prices that a file carries: doubles in text."""
+    found = provenance.get("prices")
+    if found is None:
+        return None
+    try:
+        parts = [[found["z"]], found["u"], found.get("v", [])]
+        if not found.keys() <= {"z", "u", "v"} or not all(isinstance(part, list) for part in parts):
+            raise ValueError
+        if not all(_PRICES.fullmatch(line) for part in parts for line in part):
+            raise ValueError
+        (z,), u, v = ([[*map(float, line.split())] for line in part] for part in parts)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ArtifactError("Prices must be z, u and v, numbers in text. Found others. The file was changed.") from None
+    if not all(math.isfinite(price) for line in (z, *u, *v) for price in line):
+        raise ArtifactError("Prices must be finite. Found one that is not. The file was changed.")
+    return Prices(z, u, v)
+
+
+def _numbers(values: Any) -> str:
+    return " ".join(repr(float(value)) for value in values)

@@ -1,0 +1,189 @@
+"""One locally trusted entity: what the user wants, and the linear program that finds it (A, section V, Theorem 1).
+
+    minimise    sum over x, s of  prior(x) loss(x - s) r(x, s)
+    subject to  sum over s of r(x, s) = 1                                        every input x
+                Pr[s | w] <= e^eps Pr[s | w']                                    every person, adjacent secrets, output
+                sum over s of |x - s| r(x, s) <= 2q / (1 - q^2)                  `never_worse`, condition (3)
+                r(x, s) <= e^f r(x', s)                                          `fallback_epsilon`, adjacent inputs
+
+with `Pr[s | w] = sum over x of Pr[sum = x | w] r(x, s)`. With `tail="geometric"` the outputs outside `0..last` are
+geometric noise, `r(x, s) = (1-q)/(1+q) q^|x-s|`, and only the rest is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+
+from attrs import field, frozen
+from pydantic import StrictBool
+
+from optdp.errors import ProblemError
+from optdp.files.models import Exact, Problem, entries, entry
+from optdp.numbers.exact import Number, geometric_ratio, show, to_fraction
+from optdp.people.files import AnyPopulation, made
+from optdp.people.population import Population
+
+if TYPE_CHECKING:
+    from optdp.single.solve import Solution  # noqa: F401  # what its problems are solved by
+
+Tail = Literal["geometric", "none"]
+Objective = Literal["mae", "mse"]
+Adjacency = Literal["unit", "all"]
+Method = Literal["lp", "shifting", "geometric"]
+
+
+def checked_epsilon(value: Number, name: str = "epsilon") -> Fraction:
+    epsilon = to_fraction(value, name)
+    if not 0 < epsilon <= 100:
+        raise ProblemError(f"{name} must be larger than 0 and at most 100. Found {show(epsilon)}.")
+    if epsilon < Fraction(1, 2**40):
+        raise ProblemError(f"{name} must be at least 2^-40. Found {float(epsilon):.3g}.")
+    return epsilon
+
+
+def wanted(value: Number) -> Fraction:
+    return checked_epsilon(value)
+
+
+def fallback(value: Number | None) -> Fraction | None:
+    return None if value is None else checked_epsilon(value, "fallback_epsilon")
+
+
+def check_fallback(epsilon: Fraction, other: Fraction | None, instead: str = "") -> None:
+    if other is not None and other <= epsilon:
+        raise ProblemError(
+            f"fallback_epsilon must be larger than epsilon = {show(epsilon)}. Found {show(other)}.{instead}"
+        )
+
+
+def check_choices(problem: Any, **known: Any) -> None:
+    """Refuse words other than those of each field's type."""
+    for name, form in known.items():
+        value = getattr(problem, name)
+        if value not in get_args(form):
+            raise ProblemError(f"{name} must be one of {', '.join(get_args(form))}. Found {value!r}.")
+
+
+def _priors(given: Population | Sequence[Population]) -> tuple[Population, ...]:
+    return (given,) if isinstance(given, Population) else tuple(given)
+
+
+def _shares(given: Sequence[Number] | None) -> tuple[Fraction, ...] | None:
+    return None if given is None else tuple(to_fraction(weight, "weights") for weight in given)
+
+
+@frozen(eq=False, repr=False)
+class SingleLTE(Problem["Solution"]):
+    """The best noise matrix for one entity that knows the prior of its people's sum.
+
+    Parameters
+    ----------
+    population : who is counted; or several priors, under each of which the guarantee must hold (robust design).
+    epsilon : the wanted privacy under the prior, for one person's whole contribution.
+    fallback_epsilon : also ordinary differential privacy at this level, whatever anybody knows.
+    tail : "geometric" lets outputs leave `0..last` as in Theorem 1; "none" keeps them inside.
+    never_worse : no input has a larger mean absolute error than under geometric noise (condition (3)).
+    objective : the mean "mae" or "mse" under the prior.
+    adjacency : "unit" protects each unit step at epsilon/D (the paper); "all" each pair of contributions at epsilon.
+    method : "lp" (optimal), "shifting" (Algorithm 2 with Remark 7), or "geometric" (the baseline).
+    weights : with several priors, how much each counts in the objective; by default only the first.
+
+    Examples
+    --------
+    >>> from optdp import Population, SingleLTE
+    >>> SingleLTE(Population.binomial(100, "0.1"), epsilon="0.3").last
+    100
+    """
+
+    kind: ClassVar[str] = "single-lte"
+
+    populations: tuple[Population, ...] = field(
+        converter=_priors, alias="population", metadata=entry(AnyPopulation | list[AnyPopulation])
+    )
+    epsilon: Fraction = field(converter=wanted, metadata=entry(Exact))
+    fallback_epsilon: Fraction | None = field(default=None, converter=fallback, metadata=entry(Exact | None))
+    tail: Tail = field(default="geometric", metadata=entry(Tail))
+    never_worse: bool = field(default=True, converter=bool, metadata=entry(StrictBool))
+    objective: Objective = field(default="mae", metadata=entry(Objective))
+    adjacency: Adjacency = field(default="unit", metadata=entry(Adjacency))
+    method: Method = field(default="lp", metadata=entry(Method))
+    _weights: tuple[Fraction, ...] | None = field(default=None, converter=_shares, metadata=entry(list[Exact] | None))
+
+    @classmethod
+    def from_file(cls, file: Any) -> SingleLTE:
+        given = file.population if isinstance(file.population, list) else [file.population]
+        return cls(**entries(file, population=made(given)))
+
+    def __attrs_post_init__(self) -> None:
+        priors, mix = self.populations, self.weights
+        if not priors:
+            raise ProblemError("population must be one prior or a list of several. Found an empty list.")
+        check_fallback(
+            self.epsilon, self.fallback_epsilon, ' For ordinary privacy at epsilon itself use method = "geometric".'
+        )
+        check_choices(self, tail=Tail, objective=Objective, adjacency=Adjacency, method=Method)
+        if len(mix) != len(priors) or min(mix) < 0 or sum(mix) != 1:
+            raise ProblemError("weights must be one number of at least 0 for each prior, summing to exactly 1.")
+        if self.tail == "geometric" and any(prior.spec["kind"] == "conditionals" for prior in priors):
+            raise ProblemError(
+                'A population of kind "conditionals" needs tail = "none": geometric tails are private only for '
+                "people that are independent of each other."
+            )
+        if self.method == "shifting" and (len(priors) > 1 or len(priors[0].people) > 1 or self.fallback_epsilon):
+            raise ProblemError(
+                'method = "shifting" is for one prior, one kind of person and no fallback. Use method = "lp".'
+            )
+
+    @property
+    def weights(self) -> tuple[Fraction, ...]:
+        """How much each prior counts in the objective."""
+        if self._weights is not None:
+            return self._weights
+        return (Fraction(1),) + (Fraction(0),) * (len(self.populations) - 1)
+
+    @property
+    def last(self) -> int:
+        """The largest input."""
+        return max(prior.last for prior in self.populations)
+
+    @property
+    def largest(self) -> int:
+        """The largest contribution of anybody, `D`."""
+        return max(prior.largest for prior in self.populations)
+
+    @property
+    def q(self) -> Fraction:
+        """The ratio of geometric noise at epsilon, a rational that is at least `e^(-epsilon/D)`."""
+        return geometric_ratio(self.epsilon / self.largest)
+
+    @property
+    def baseline(self) -> Fraction:
+        """The error of geometric noise: `2q/(1-q^2)`, or `2q/(1-q)^2` for the mean squared error."""
+        q = self.q
+        return 2 * q / (1 - q * q) if self.objective == "mae" else 2 * q / (1 - q) ** 2
+
+    @property
+    def cap(self) -> Fraction:
+        """The right-hand side of condition (3): the mean absolute error of geometric noise."""
+        q = self.q
+        return 2 * q / (1 - q * q)
+
+    def spec(self) -> dict[str, Any]:
+        """The problem as it stands in a file."""
+        priors = [dict(prior.spec) for prior in self.populations]
+        spec: dict[str, Any] = {"kind": self.kind, "epsilon": show(self.epsilon)}
+        if self.fallback_epsilon is not None:
+            spec["fallback_epsilon"] = show(self.fallback_epsilon)
+        spec |= {
+            "tail": self.tail,
+            "never_worse": self.never_worse,
+            "objective": self.objective,
+            "adjacency": self.adjacency,
+            "method": self.method,
+        }
+        if len(priors) > 1:
+            spec["weights"] = [show(weight) for weight in self.weights]
+        spec["population"] = priors[0] if len(priors) == 1 else priors
+        return spec

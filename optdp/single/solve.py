@@ -1,0 +1,302 @@
+"""One entity: formulate, solve, repair, certify; nothing leaves uncertified."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import optdp.work as work
+from optdp.errors import CertificateError, InfeasibleError, OptdpError, SolverError
+from optdp.files.atomic import check_writable
+from optdp.mechanism.matrix import NoiseMatrix
+from optdp.numbers.exact import decimal_up, precision, show
+from optdp.sheet import Cell, Sheet, bound_words, decimal, ordinary
+from optdp.single.baseline import CLAMPED_LIMIT, geometric_mechanism
+from optdp.single.bound import NO_DUALS, Draft, lower_bound
+from optdp.single.certify import EXPLANATION, Certificate, certify
+from optdp.single.designed import Designed, shown_epsilon
+from optdp.single.engines import engine
+from optdp.single.format import Artifact, check_name, write
+from optdp.single.lp import NoiseLP, formulate
+from optdp.single.problem import SingleLTE
+from optdp.single.repair import repair
+from optdp.single.shifting import shift_weights
+from optdp.single.truthful import NEGLIGIBLE, solve_truthfully
+from optdp.work import Progress, silent
+
+MARGINS = (1e-9, 1e-6, 1e-3)
+"""How much tighter than condition (3) the program's caps are, in turn, until the repaired table keeps the caps."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Solution(Designed[SingleLTE, Certificate]):
+    """What came out for one entity: the mechanism, its certificate, and the numbers that a person asks for first.
+
+    `status` is "optimal", "heuristic", "baseline", "interrupted", or whatever a solver said. Besides the fields there
+    are `mae`, `mse`, `baseline_mae`, `gap`, `summary()` and `save(path)`.
+
+    Parameters
+    ----------
+    problem : SingleLTE
+        What was asked for.
+    mechanism : NoiseMatrix
+        What to deploy.
+    certificate : Certificate
+        What is proved of it.
+    lower_bound : Fraction or None
+        No mechanism that the problem admits has a smaller error; None if that was not proved.
+    prices : Prices, optional
+        The dual solution that proves the lower bound.
+    status, note, backend, engine, seconds
+        How it was found.
+
+    Examples
+    --------
+    >>> from optdp import Population, SingleLTE, solve
+    >>> solution = solve(SingleLTE(Population.binomial(10, "0.1"), epsilon=1))
+    >>> solution.status, round(solution.mae, 4), round(solution.baseline_mae, 4)
+    ('optimal', 0.4571, 0.8509)
+    """
+
+    mechanism: NoiseMatrix
+    told = ("status", "mae", "baseline_mae", "gap", "certificate.epsilon", "certificate.ordinary_epsilon")
+
+    @property
+    def gap(self) -> float | None:
+        """How far the objective is at most from the optimum: relative to the objective, or, where that is negligible,
+        in its own units."""
+        if self.lower_bound is None or not self.negligible:
+            return super().gap
+        return max(0.0, self.value - float(self.lower_bound))
+
+    @property
+    def negligible(self) -> bool:
+        """Whether the error is nothing beside that of geometric noise: below 1e-12 of it."""
+        return self.value <= NEGLIGIBLE * self.problem.baseline
+
+    @property
+    def baseline_mae(self) -> float:
+        """The MAE of geometric noise at the same epsilon."""
+        return float(self.problem.cap)
+
+    def summary(self) -> dict[str, Any]:
+        """The figures as `--json` prints them."""
+        certificate = self.certificate
+        return {
+            "kind": self.problem.kind,
+            "status": self.status,
+            "objective": self.problem.objective,
+            "mae": self.mae,
+            "mse": self.mse,
+            "baseline_mae": self.baseline_mae,
+            "lower_bound": None if self.lower_bound is None else float(self.lower_bound),
+            "gap": self.gap,
+            "epsilon": show(self.problem.epsilon),
+            "certified_epsilon": shown_epsilon(certificate.epsilon, self.problem.epsilon),
+            "ordinary_epsilon": shown_epsilon(certificate.ordinary_epsilon),
+            "never_worse": certificate.never_worse,
+            "backend": self.backend,
+            "engine": self.engine,
+            "seconds": round(self.seconds, 4),
+            "note": self.note,
+            "meaning": EXPLANATION,
+        }
+
+    def sheet(self) -> Sheet:
+        """What a person is shown."""
+        figures, problem = self.summary(), self.problem
+        facts: list[tuple[str, Cell | str]] = [
+            ("problem", "; ".join(prior.describe for prior in problem.populations)),
+            ("status", f"{self.status}  ({self.backend}, {self.engine}, {self.seconds:.2f} s)"),
+            ("epsilon under the prior", f"{decimal(figures['certified_epsilon'])}  (wanted {figures['epsilon']})"),
+            ("ordinary epsilon", ordinary(figures["ordinary_epsilon"])),
+            *self.compared("MAE, optdp", self.baseline_mae),
+        ]
+        if problem.objective == "mse":
+            facts.append(("MSE", f"{self.mse:10.6f}"))
+        if self.lower_bound and self.gap is not None:
+            facts.append((bound_words(problem.tail), f"{float(self.lower_bound):10.6f}  (proved; gap {self.gap:.1e})"))
+        if self.note:
+            facts.append(("note", self.note))
+        return Sheet(tuple(facts), meaning=figures["meaning"])
+
+    def digest(self) -> str:
+        """The `sha256` that its file states."""
+        return self.artifact().sha256
+
+    def _repr_html_(self) -> str:
+        """A notebook shows this."""
+        from optdp.report.notebook import of_solution
+
+        return of_solution(self)
+
+    def artifact(self) -> Artifact:
+        """The self-contained file for production."""
+        summary, certificate, matrix = self.summary(), self.certificate, self.mechanism
+        claim = {
+            "epsilon": summary["certified_epsilon"],
+            "ordinary_epsilon": summary["ordinary_epsilon"],
+            "mae": decimal_up(certificate.mae),
+            "mse": decimal_up(certificate.mse),
+            "worst_error": decimal_up(certificate.worst_error),
+            "never_worse": certificate.never_worse,
+            "baseline_mae": decimal_up(self.problem.cap),
+            "lower_bound": self.bound_claim(),
+            "meaning": EXPLANATION,
+            "explained": "docs/guarantee.md",
+        }
+        provenance = self.provenance(version("optdp")) | self.bound_proof()
+        return Artifact(
+            inputs=matrix.inputs,
+            outputs=matrix.outputs,
+            denominator=matrix.denominator,
+            rows=matrix.rows,
+            outside=matrix.outside,
+            q=matrix.q,
+            problem=self.problem.spec(),
+            claim=claim,
+            provenance=provenance,
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the artifact, atomically."""
+        write(self.artifact(), Path(path))
+
+    def to_opendp(self, T: str = "int") -> Any:
+        """A measurement of OpenDP with the ordinary epsilon (extra `[opendp]`); see `optdp.bridges.opendp`."""
+        from optdp.bridges.opendp import measurement
+
+        return measurement(self.mechanism, self.problem.largest, T)
+
+    def to_pld(self, discretization: float = 1e-4) -> Any:
+        """A pessimistic privacy loss distribution of dp-accounting (`[accounting]`); see `optdp.bridges.accounting`."""
+        from optdp.bridges.accounting import pld
+
+        return pld(self.mechanism, self.problem.largest, discretization)
+
+
+def check_target(problem: SingleLTE, path: Path) -> None:
+    """Refuse before a long solve what could not be written after it."""
+    check_name(path)
+    check_writable(path)
+
+
+def solve_single(problem: SingleLTE, backend: str = "highs", progress: Progress = silent) -> Solution:
+    """The best certified mechanism for `problem`.
+
+    Interrupted (Ctrl-C), it returns the best that is certified so far, which may be the baseline; `status` says so.
+    """
+    begin = time.perf_counter()
+    run = engine(backend)
+    alone = problem.method != "geometric" and all(prior.size == 1 for prior in problem.populations)
+    with precision():
+        if problem.method == "geometric":
+            return _baseline(problem, begin, "baseline", "")
+        if alone:
+            reason = "one person alone is hidden by nobody, so the prior helps nothing: geometric noise"
+            return _baseline(problem, begin, "baseline", reason)
+        try:
+            return _designed(problem, backend, run, progress, begin)
+        except KeyboardInterrupt:
+            return _baseline(problem, begin, "interrupted", "interrupted before a better mechanism was found")
+
+
+def _designed(
+    problem: SingleLTE, backend: str, run: Callable[[NoiseLP, Progress], Draft], progress: Progress, begin: float
+) -> Solution:
+    failure, status = "", "baseline"
+    truthful = solve_truthfully(problem, progress)
+    if truthful is not None:
+        return Solution(
+            problem=problem, mechanism=truthful[0], certificate=truthful[1], lower_bound=Fraction(0), status="optimal",
+            note=_note(problem, truthful[1]), backend="optdp", engine="truthful", seconds=time.perf_counter() - begin,
+        )  # fmt: skip
+    for margin in MARGINS:
+        progress("formulating")
+        lp = formulate(problem, margin, progress)
+        try:
+            draft = shift_weights(lp, progress) if problem.method == "shifting" else run(lp, progress)
+        except SolverError as error:
+            if backend != "highs":
+                raise
+            failure = str(error)
+            break
+        progress("proving a lower bound")
+        bound = None if draft.prices is None else lower_bound(lp, draft.prices)
+        progress("repairing and certifying")
+        try:
+            with work.certifying():
+                matrix = repair(lp, draft, progress)
+                certificate = certify(problem, matrix, progress)
+            certificate.check(problem)
+        except CertificateError as error:
+            failure = str(error)
+            if draft.status == "interrupted" or work.stopped() is not None:
+                status = "interrupted"
+                break
+            continue
+        value = certificate.mae if problem.objective == "mae" else certificate.mse
+        if problem.tail == "geometric" and value > problem.baseline:
+            failure = "geometric noise is at least as accurate as what the solver found"
+            if draft.status == "interrupted" or work.stopped() is not None:
+                status = "interrupted"
+                break
+            continue
+        seconds = time.perf_counter() - begin
+        used = "optdp" if problem.method == "shifting" or draft.engine == "chain" else backend
+        found = Solution(
+            problem=problem, mechanism=matrix, certificate=certificate, lower_bound=bound, status=draft.status,
+            note=_note(problem, certificate, draft), backend=used, engine=draft.engine, seconds=seconds,
+            prices=draft.prices,
+        )  # fmt: skip
+        return _not_worse_than_clamped(found, begin)
+    return _baseline(problem, begin, status, f"geometric noise instead of the solver's answer: {failure}")
+
+
+def _not_worse_than_clamped(found: Solution, begin: float) -> Solution:
+    """Without tails, where the optimum is not proved, keep clamped geometric noise if that is better."""
+    problem = found.problem
+    if problem.tail == "geometric" or problem.last > CLAMPED_LIMIT or (found.gap is not None and found.gap < 1e-2):
+        return found
+    try:
+        other = _baseline(problem, begin, found.status, "clamped geometric noise is better than what the solver found")
+    except OptdpError:
+        return found
+    return other if other.value < found.value else found
+
+
+def _note(problem: SingleLTE, certificate: Certificate, draft: Draft | None = None) -> str:
+    """What a user of this solution should be told; `draft` is what a solver gave."""
+    notes = [NO_DUALS] if draft is not None and draft.prices is None and draft.status.startswith("optimal") else []
+    if (certificate.mae if problem.objective == "mae" else certificate.mse) <= NEGLIGIBLE * problem.baseline:
+        notes.append(
+            "the prior alone hides everybody: the error is below 1e-12 of that of geometric noise, and the gap is "
+            "absolute; everything rests on the prior, so consider a fallback_epsilon"
+        )
+    if all("conservative" in prior.spec for prior in problem.populations):
+        notes.append(
+            "a concentrated prior alone promises nothing under the full one: list both, or measure epsilon_under"
+        )
+    return "; ".join(notes)
+
+
+def _baseline(problem: SingleLTE, begin: float, status: str, note: str) -> Solution:
+    matrix = geometric_mechanism(problem)
+    certificate = certify(problem, matrix)
+    try:
+        certificate.check(problem)
+    except CertificateError as error:
+        remedy = " Set never_worse = false." if problem.never_worse and "mean absolute error" in str(error) else ""
+        raise InfeasibleError(
+            f"{note or 'Geometric noise does not do'}; and for geometric noise {error}{remedy}"
+        ) from None
+    seconds = time.perf_counter() - begin
+    return Solution(
+        problem=problem, mechanism=matrix, certificate=certificate, lower_bound=None, status=status, note=note,
+        backend="optdp", engine="geometric", seconds=seconds,
+    )  # fmt: skip

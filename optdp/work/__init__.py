@@ -1,0 +1,351 @@
+"""How long work may take: estimates before it begins, deadlines, and signals that end it.
+
+Long work says beforehand how long it takes (`announce`), and what cannot end is refused at once. While it runs it may
+be ended from outside: by Ctrl-C, by SIGTERM, or by a deadline. All three raise a KeyboardInterrupt, which every search
+answers with the best that it has so far. It is told once: what follows rounds, certifies and writes that best. A second
+signal ends the process at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import FrameType
+from typing import Any
+
+from optdp.errors import ProblemError
+
+Progress = Callable[[str], None]
+"""Is told what is being done."""
+
+
+def silent(_: str) -> None:
+    """Tells nobody."""
+
+
+LOG = logging.getLogger("optdp")
+"""Hears estimates at INFO and what is being done at DEBUG."""
+LOG.addHandler(logging.NullHandler())
+
+LONGEST = 3600.0
+"""Seconds that work may take without a deadline; what is estimated to take longer is refused."""
+WORTH_SAYING = 3.0
+"""Seconds from which on an estimate is told."""
+
+
+class Stopped(KeyboardInterrupt):
+    """Work is ended from outside; `exit_code` is what the command line returns."""
+
+    exit_code = 130
+
+    @property
+    def why(self) -> str:
+        return "interrupted"
+
+
+class Terminated(Stopped):
+    """SIGTERM: somebody wants this process to end."""
+
+    exit_code = 143
+
+    @property
+    def why(self) -> str:
+        return "ended by SIGTERM"
+
+
+class DeadlineReached(Stopped):
+    """The time that the user gave is over: the best so far is what was asked for."""
+
+    exit_code = 0
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+    @property
+    def why(self) -> str:
+        return f"the deadline of {self.seconds:g} s was reached"
+
+    @property
+    def advice(self) -> str:
+        """What is said where there is no best so far."""
+        return f"{self.why} before there was an answer. Allow more time, or ask for less."
+
+
+# ------------------------------------------------------------------------------------------------------------- signals
+
+
+class _Signals:
+    """What has been signalled to this process, while `signals()` listens."""
+
+    told: Stopped | None = None
+    """The first signal that came."""
+    pending: Stopped | None = None
+    """One that came while signals were held, and is raised after that."""
+    holds = 0
+    certifying = 0
+
+
+_state = _Signals()
+_KINDS: dict[int, type[Stopped]] = {signal.SIGINT: Stopped, signal.SIGTERM: Terminated}
+
+
+@contextmanager
+def signals(at_once: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """A context in which SIGTERM is answered as Ctrl-C is: the first ends the work, a second one the process.
+
+    `at_once` is called before a second signal ends the process. A signal that is ignored on entry stays ignored: shells
+    start jobs in the background so, and whoever did it wants it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def answer(number: int, _: FrameType | None) -> None:
+        if _state.told is not None:
+            at_once()
+            os._exit(128 + number)
+        _state.told = _KINDS[number]()
+        _raise(_state.told)
+
+    before: dict[int, Any] = {}
+    for number in _KINDS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            before[number] = signal.signal(number, answer)
+    _state.told = _state.pending = None
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        _state.told = _state.pending = None
+
+
+def _raise(stop: Stopped) -> None:
+    """End what is running, or whatever runs after what may not be ended."""
+    if _state.holds:
+        _state.pending = stop
+    else:
+        raise stop
+
+
+class _Held:
+    def __init__(self, later: bool) -> None:
+        self.later = later
+
+    def __enter__(self) -> None:
+        _state.holds += 1
+
+    def __exit__(self, *_: object) -> None:
+        _state.holds -= 1
+        if not _state.holds and _state.pending is not None:
+            stop, _state.pending = _state.pending, None
+            if self.later:
+                raise stop
+
+
+def held(later: bool = True) -> _Held:
+    """A context that neither a first signal nor the deadline cuts short; they are raised when it is left.
+
+    For the few lines in which an exception would leave something behind; with `later=False`, when nothing is raised
+    afterwards, for showing and writing what a search has found.
+    """
+    return _Held(later)
+
+
+@contextmanager
+def certifying() -> Iterator[None]:
+    """A context that rounds and certifies what a search has found: without it all of that would be lost.
+
+    A first signal does not cut it short, nor does the deadline until as much time has passed again.
+    """
+    _state.certifying += 1
+    try:
+        with held(later=False):
+            clock = _clock.get()
+            if clock is not None and clock.rung:
+                clock.again()
+            yield
+    finally:
+        _state.certifying -= 1
+
+
+def stopped() -> Stopped | None:
+    """What ended the work, if anything did: a signal, or else the deadline."""
+    clock = _clock.get()
+    if _state.told is not None:
+        return _state.told
+    return DeadlineReached(clock.seconds) if clock is not None and clock.rung else None
+
+
+# ----------------------------------------------------------------------------------------------------------- deadlines
+
+
+class Clock:
+    """When work must end, and whether it was told so."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.end = time.monotonic() + seconds
+        self.rung = self.timed = self.left = False
+
+    @classmethod
+    def of(cls, seconds: float | None) -> Clock:
+        """A deadline as a user gives it; None is none."""
+        if seconds is not None and not 0 < seconds < math.inf:
+            raise ProblemError(f"A deadline must be a number of seconds above 0. Found {seconds}.")
+        return cls(math.inf if seconds is None else seconds)
+
+    def ring_after(self, seconds: float) -> None:
+        if self.timed:
+            signal.setitimer(signal.ITIMER_REAL, min(max(seconds, 1e-3), 1e8))
+
+    def again(self) -> None:
+        """Ring once more, after as much time."""
+        self.ring_after(self.seconds)
+
+    def exit_code(self, interrupted: bool) -> int:
+        """What a command returns that has shown what it has, be it the best so far."""
+        if _state.told is not None:
+            return _state.told.exit_code
+        return Stopped.exit_code if interrupted and not self.rung else 0
+
+
+_clock: ContextVar[Clock | None] = ContextVar("clock", default=None)
+
+
+@contextmanager
+def deadline(seconds: float | None) -> Iterator[Clock]:
+    """A context whose work ends after so many seconds, with the best so far: `with deadline(10): solve(problem)`.
+
+    In the main thread a timer ends it wherever it is. In other threads it ends at the next `check`. Of one deadline
+    within another the earlier one counts.
+    """
+    clock, outer = Clock.of(seconds), _clock.get()
+    if seconds is None or (outer is not None and not outer.rung and outer.end <= clock.end):
+        yield clock
+        return
+    token = _clock.set(clock)
+    timed = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
+    before = signal.signal(signal.SIGALRM, _ring) if timed else None
+    try:
+        clock.timed = timed
+        clock.again()
+        yield clock
+    finally:
+        clock.left = True  # before any call, so that no ring of this clock raises here or is taken for the outer one's
+        if timed:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        _clock.reset(token)
+        if timed and outer is not None and not outer.rung:
+            outer.ring_after(outer.end - time.monotonic())
+
+
+def _ring(_: int, __: FrameType | None) -> None:
+    clock = _clock.get()
+    if clock is None or clock.left:
+        return
+    if clock.rung:
+        if _state.certifying:
+            raise DeadlineReached(clock.seconds)
+        return
+    clock.rung = True
+    if _state.certifying:
+        clock.again()
+    if _state.told is None:  # else the best so far is on its way
+        _raise(DeadlineReached(clock.seconds))
+
+
+def remaining() -> float:
+    """Seconds until the deadline; infinite without one, or once it has been told."""
+    clock = _clock.get()
+    return math.inf if clock is None or clock.rung else max(clock.end - time.monotonic(), 0.0)
+
+
+def check() -> None:
+    """End here if the deadline is over. It is told once: what follows rounds and certifies the best so far."""
+    clock = _clock.get()
+    if clock is not None and not clock.rung and not _state.holds and time.monotonic() >= clock.end:
+        clock.rung = True
+        raise DeadlineReached(clock.seconds)
+
+
+# ----------------------------------------------------------------------------------------------------------- estimates
+
+_say: ContextVar[Progress | None] = ContextVar("say", default=None)
+
+
+@contextmanager
+def listening(progress: Progress) -> Iterator[Progress]:
+    """A context in which `say` tells `progress`."""
+    token = _say.set(progress)
+    try:
+        yield progress
+    finally:
+        _say.reset(token)
+
+
+def say(text: str) -> None:
+    """Tell whoever listens what is being done."""
+    LOG.debug(text)
+    progress = _say.get()
+    if progress is not None:
+        progress(text)
+
+
+def announce(seconds: float, what: str, fits: str, progress: Progress | None = None) -> None:
+    """Say before it begins that `what` takes about so many seconds; refuse what would take hours.
+
+    `fits` says what can be solved instead. With a deadline everything is begun, as it will end.
+    """
+    if seconds > LONGEST and _clock.get() is None:
+        raise ProblemError(f"{what} would take about {duration(seconds)}. {fits}")
+    expect(seconds, what, progress)
+
+
+def expect(seconds: float, what: str, progress: Progress | None = None) -> None:
+    """Say before it begins that `what` takes about so many seconds, if that is worth saying."""
+    if seconds > WORTH_SAYING:
+        listener = progress or _say.get() or (lambda _: None)
+        text = f"{what}: about {duration(seconds)}"
+        LOG.info(text)
+        getattr(listener, "estimate", listener)(text)
+
+
+def check_memory(size: float, what: str, fits: str) -> None:
+    """Refuse before it begins what needs so many bytes, if this machine has less."""
+    there = _memory()
+    if size > there:
+        raise ProblemError(
+            f"{what} would need about {size / 1e9:,.1f} GB of memory. Found {there / 1e9:,.1f} GB. {fits}"
+        )
+
+
+def _memory() -> float:
+    """The memory of this machine in bytes, or what this process may have of it."""
+    try:
+        there = float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows
+        return math.inf
+    try:
+        with open("/sys/fs/cgroup/memory.max") as file:
+            return min(there, float(file.read()))  # "max" is no number
+    except (OSError, ValueError):
+        return there
+
+
+def duration(seconds: float) -> str:
+    """A time in words: 12 s, 3 min, 2.5 h, 40 days."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:,.0f} days"

@@ -1,0 +1,93 @@
+"""Which tests are run when: `make quick` runs QUICK, `make test` all but SLOW, `make test-all` and CI everything.
+
+Names begin with the file, below `tests/`; a name stands for all tests whose name begins with it.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+SLOW: tuple[str, ...] = (
+    "artifact/test_hostile_files.py::test_every_family_is_answered",
+    "cli/test_plan_cli.py::test_the_law_of_the_sum",
+    "plan/test_divisible.py::test_the_certificate_holds_against_brute_force[mse-none]",
+    "plan/test_divisible.py::test_the_certificate_holds_against_brute_force[unequal parties-none]",
+    "plan/test_divisible.py::test_the_certificate_holds_against_brute_force[unequal people-none]",
+    "plan/test_divisible.py::test_the_certificate_holds_against_brute_force[weighted-none]",
+    "plan/test_divisible.py::test_the_epsilon_is_nearly_reached_without_a_contraction",
+    "plan/test_joint.py::test_figures_to_hold[2-50-",
+    "plan/test_joint.py::test_figures_to_hold[3-20-",
+    "plan/test_joint.py::test_figures_to_hold[5-10-",
+    "plan/test_joint.py::test_random_problems[7]",
+    "recheck/test_recheck.py::test_both_judge_damaged_files_alike",
+    "sweeps/test_sweep.py::test_a_real_cluster_finds_the_same",
+    "sweeps/test_sweep.py::test_goes_on_where_it_was_stopped[SIGINT-2]",
+    "test_same_everywhere.py::test_every_blas_kernel[Haswell",
+    "test_same_everywhere.py::test_every_blas_kernel[Prescott-2]",
+    "test_same_everywhere.py::test_every_blas_kernel[SkylakeX",
+    "test_same_everywhere.py::test_every_vector_unit",
+    "test_solution.py::test_problem_library[paper-a/figure-5-m2-p005-n200]",
+    "test_solution.py::test_problem_library[paper-a/figure-5-m2-p01-n",
+    "test_solution.py::test_problem_library[paper-a/figure-5-m5-p005-n100]",
+    "test_solution.py::test_problem_library[paper-a/figure-5-m5-p005-n200]",
+    "test_solution.py::test_problem_library[paper-a/figure-5-m5-p01-n100]",
+    "test_solution.py::test_problem_library[paper-a/figure-5-m5-p01-n200]",
+    "test_solution.py::test_problem_library[paper-a/figure-6-variance",
+    "test_solution.py::test_problem_library[paper-a/figure-8]",
+    "test_solution.py::test_problem_library[paper-a/five-teams]",
+    "test_solution.py::test_problem_library[paper-a/hr-ten-teams-divisible]",
+    "test_solution.py::test_problem_library[paper-a/hr-two-subsidiaries]",
+    "test_solution.py::test_problem_library[paper-a/three-offices]",
+    "test_solution.py::test_problem_library[paper-a/two-branches]",
+    "test_solution.py::test_problem_library[paper-e/twitch]",
+    "test_solution.py::test_problem_library[use-cases/average-absence]",
+    "test_solution.py::test_problem_library[use-cases/half-days-of-absence]",
+    "test_solution.py::test_problem_library[use-cases/hospitals-one-may-talk]",
+    "test_solution.py::test_problem_library[use-cases/two-offices-several-worlds]",
+    "test_solution.py::test_problem_library[use-cases/two-offices-two-guarantees]",
+)
+
+QUICK: tuple[str, ...] = (
+    # certificates refuse what is not private, and claims round to the private side
+    "single/test_certify.py::test_epsilon_is_exact_to_many_digits",
+    "single/test_certify.py::test_a_slightly_less_private_matrix_fails",
+    "single/test_certify.py::test_geometric_noise_is_exactly_the_baseline",
+    "artifact/test_verify.py::test_false_claims",
+    "artifact/test_verify.py::test_claims_round_to_the_private_side",
+    "artifact/test_forgeries.py",
+    # both checkers agree, and verify needs no solver
+    "recheck/test_recheck.py::test_both_accept",
+    "recheck/test_recheck.py::test_both_judge_forged_artifacts_alike",
+    "recheck/test_recheck.py::test_a_claim_that_is_a_little_lower_is_refused_by_both",
+    "test_verify_alone.py",
+    # a problem of every kind is solved, and gives what it is known to give
+    "test_solution.py::test_problem_library[paper-a/example-1]",
+    "test_solution.py::test_problem_library[paper-a/two-offices-small]",
+    "test_solution.py::test_problem_library[paper-a/two-offices-divisible]",
+    "test_solution.py::test_problem_library[paper-b/krr10]",
+    "test_solution.py::test_problem_library[paper-b/histogram]",
+    "test_solution.py::test_problem_library[paper-b/real-sum]",
+    "test_solution.py::test_problem_library[paper-c/table1]",
+    "test_solution.py::test_problem_library[paper-d/geo-shuffle]",
+    "test_solution.py::test_problem_library[paper-e/example]",
+    "test_solution.py::test_problem_library[use-cases/sick-leave]",
+    # samplers in every language draw the same releases, and what is written is written whole
+    "export/test_agreement.py::test_the_same_words_give_the_same_releases",
+    "mechanism/test_drawing.py",
+    "mechanism/test_matrix.py",
+    "artifact/test_format.py::test_a_failing_write_leaves_nothing",
+    "artifact/test_killed.py::test_only_the_temporaries_of_the_dead_are_removed",
+    "artifact/test_killed.py::test_killed_between_two_renames_the_only_copies_are_kept",
+    # the command line refuses in one line, and objects behave
+    "cli/test_cli.py::test_bad_problems_are_one_line_and_exit_2",
+    "cli/test_named_files.py::test_a_problem_reads_nothing_outside_its_folder",
+    "test_objects.py",
+)
+
+
+UNKNOWN = pytest.StashKey[list[str]]()
+"""Names above that no test has, where all tests were collected."""
+
+
+if __name__ == "__main__":
+    print(*sorted({"tests/" + name.partition("::")[0] for name in QUICK}))
