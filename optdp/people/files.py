@@ -9,6 +9,7 @@ from pydantic import Field, StrictInt, StrictStr
 
 from optdp.errors import ProblemError
 from optdp.files.models import Exact, Law, Strict
+from optdp.people.observer import Observer
 from optdp.people.population import Population
 
 
@@ -95,6 +96,20 @@ class Conditionals(Strict):
 
 
 AnyPopulation = Annotated[Binomial | Iid | Independent | Counts | Others | Conditionals, Field(discriminator="kind")]
+
+
+class Watching(Strict):
+    """An observer: what somebody may know about the people."""
+
+    between: list[Exact] | list[Law] | None = Field(
+        None, description="Two probabilities, or two laws: everybody else is somewhere between them."
+    )
+    margin: Exact | None = Field(None, description="So much around the probability of each kind of person.")
+    known: StrictInt | Literal["all"] = Field(0, description='How many of the others are known exactly, or "all".')
+    epsilon: Exact | None = Field(None, description="The privacy against this observer, if not the problem's.")
+
+    def build(self) -> Observer:
+        return Observer(self.between, self.margin, self.known, self.epsilon)
 
 
 MOST_BYTES = 3e8

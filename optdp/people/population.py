@@ -144,7 +144,7 @@ class Population(Public):
         Population(iid: 10 people, contributions 0..2)
         """
         people = _people_count(n)
-        law = _law(person_pmf, "pmf")
+        law = checked_law(person_pmf, "pmf")
         return _independent({law: people}, {"kind": "iid", "n": people, "pmf": [show(value) for value in law]})
 
     @staticmethod
@@ -160,7 +160,7 @@ class Population(Public):
             raise ProblemError("An independent population needs at least one person. Found none.")
         laws: Counter[Distribution] = Counter()
         for i, pmf, count in _alike(pmfs):
-            laws[_law(pmf, f"pmf of person {i}")] += count
+            laws[checked_law(pmf, f"pmf of person {i}")] += count
         listed = [{"count": count, "pmf": [show(value) for value in law]} for law, count in laws.items()]
         return _independent(dict(laws), {"kind": "independent", "people": listed})
 
@@ -183,7 +183,7 @@ class Population(Public):
         if total <= 0 or any(count < 0 for count in seen):
             raise ProblemError(f"counts must be at least 0 and not all 0. Found {list(counts)[:8]}.")
         people = _people_count(sum(seen) if n is None else n)
-        law = _law([(count + added) / total for count in seen], "counts")
+        law = checked_law([(count + added) / total for count in seen], "counts")
         spec = {"kind": "counts", "n": people, "counts": seen, "smoothing": show(added)}
         return _independent({law: people}, spec)
 
@@ -210,12 +210,12 @@ class Population(Public):
         `contributions` is the law of one person's contribution `0..D`, or `D` (then each is equally likely). The law
         only enters the error that is minimised; privacy protects every contribution alike.
         """
-        rest = ExactPmf.from_fractions(_law(others, "others", least=1))
+        rest = ExactPmf.from_fractions(checked_law(others, "others", least=1))
         if isinstance(contributions, int):
             if not 1 <= contributions <= 10_000:
                 raise ProblemError("contributions must reach at least 1 and at most 10,000. Found another number.")
             contributions = [Fraction(1, contributions + 1)] * (contributions + 1)
-        law = _law(contributions, "contributions")
+        law = checked_law(contributions, "contributions")
         if len(law) * len(rest.weights) > 10**6:
             raise ProblemError("others and contributions may have at most 1,000,000 combinations. Found more.")
         last = rest.last + len(law) - 1
@@ -239,10 +239,10 @@ class Population(Public):
 
         `total` is the law of the sum itself. This is what is left after a release: see `optdp.posterior`.
         """
-        whole = ExactPmf.from_fractions(_law(total, "total"))
+        whole = ExactPmf.from_fractions(checked_law(total, "total"))
         crowd = []
         for i, rows in enumerate(people):
-            laws = [ExactPmf.from_fractions(_law(row, f"people[{i}][{w}]")) for w, row in enumerate(rows)]
+            laws = [ExactPmf.from_fractions(checked_law(row, f"people[{i}][{w}]")) for w, row in enumerate(rows)]
             if len(laws) < 2 or any(law.last != whole.last for law in laws):
                 raise ProblemError(
                     f"people[{i}] must have a law of length {whole.last + 1} for each of at least two contributions."
@@ -306,7 +306,7 @@ def _whole(value: Any, name: str) -> int:
     return int(value)
 
 
-def _law(values: Sequence[Number], name: str, least: int = 2) -> Distribution:
+def checked_law(values: Sequence[Number], name: str, least: int = 2) -> Distribution:
     """A checked probability vector."""
     spend(12 * len(values), "probabilities")  # they are read, added up, and written again
     law = tuple(to_fraction(value, name) for value in values)

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from flint import arb
 
 from optdp.numbers.ordered import dot, outer_sum
+from optdp.single.laws import Sight
 from optdp.single.lp import NoiseLP
 
 Array = npt.NDArray[np.float64]
@@ -42,6 +43,8 @@ class Prices:
     v: Array | None = None
     """For a fallback: `v[0][i, s]` prices `r(x) <= chain r(x+d)` and `v[1][i, s]` prices `r(x+d) <= chain r(x)`, where
     `i` counts the inputs `x` for `d = 1`, then those for `d = 2`, and so on up to the reach."""
+    sights: tuple[Sight, ...] | None = None
+    """With observers in doubt: what each two rows of `u` price, one for either way."""
 
     @staticmethod
     def none(lp: NoiseLP) -> Prices:
@@ -51,6 +54,8 @@ class Prices:
 
 def lower_bound(lp: NoiseLP, prices: Prices) -> Fraction:
     """A number that is proved to be at most the optimum of the objective over all feasible mechanisms."""
+    if prices.sights is not None:
+        lp = lp.seen(prices.sights)
     z = np.maximum(np.nan_to_num(prices.z, posinf=0.0), 0.0) if lp.cap is not None else np.zeros(len(lp.inputs))
     u = np.maximum(np.nan_to_num(prices.u, posinf=0.0), 0.0)
     v = None if prices.v is None or lp.chain is None else np.maximum(np.nan_to_num(prices.v, posinf=0.0), 0.0)

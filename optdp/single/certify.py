@@ -9,7 +9,7 @@ import itertools
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from flint import arb
@@ -19,9 +19,11 @@ from optdp.mechanism.matrix import NoiseMatrix, Row
 from optdp.numbers.exact import ball, figure, log_upper, precision, upper_fraction
 from optdp.numbers.pmf import Pmf
 from optdp.objects import Public
+from optdp.people.observer import Observer
 from optdp.people.population import Population
 from optdp.single.laws import Laws, Shape, larger_quotient
 from optdp.single.problem import SingleLTE
+from optdp.single.watch import epsilons
 from optdp.work.account import paced, spend
 
 EXPLANATION = (
@@ -41,7 +43,7 @@ class Certificate(Public):
     Parameters
     ----------
     epsilon : Fraction or None
-        Privacy under the prior, as the problem's adjacency defines it.
+        Privacy under the prior, or against the first observer, as the problem's adjacency defines it.
     ordinary_epsilon : Fraction or None
         Ordinary differential privacy, with no assumption about anybody.
     mae, mse : Fraction
@@ -50,6 +52,8 @@ class Certificate(Public):
         The largest mean absolute error of any input.
     never_worse : bool
         Whether no input has a larger mean absolute error than under geometric noise.
+    observed : tuple
+        The epsilon against each observer of the problem, if it names any.
 
     Examples
     --------
@@ -65,20 +69,23 @@ class Certificate(Public):
     mse: Fraction
     worst_error: Fraction
     never_worse: bool
+    observed: tuple[Fraction | None, ...] = field(default=(), repr=False)
     none = "infinite"
 
     def check(self, problem: SingleLTE) -> None:
         """Raise unless everything that the problem asks for is proved."""
-        if self.epsilon is None or figure(self.epsilon) > problem.epsilon:
-            found = "infinite" if self.epsilon is None else f"{float(self.epsilon):.12g}"
-            raise CertificateError(
-                f"epsilon under the prior must be at most {float(problem.epsilon):.12g}. Found {found}."
-            )
-        wanted = problem.fallback_epsilon
-        if wanted is not None and (self.ordinary_epsilon is None or figure(self.ordinary_epsilon) > wanted):
+        named = bool(self.observed)
+        for observer, epsilon in enumerate(self.observed or (self.epsilon,)):
+            wanted = problem.epsilon_of(observer)
+            if epsilon is None or figure(epsilon) > wanted:
+                found = "infinite" if epsilon is None else f"{float(epsilon):.12g}"
+                name = f"epsilon against observer {observer + 1}" if named else "epsilon under the prior"
+                raise CertificateError(f"{name} must be at most {float(wanted):.12g}. Found {found}.")
+        asked = problem.fallback_epsilon
+        if asked is not None and (self.ordinary_epsilon is None or figure(self.ordinary_epsilon) > asked):
             found = "infinite" if self.ordinary_epsilon is None else f"{float(self.ordinary_epsilon):.12g}"
             raise CertificateError(
-                f"the ordinary epsilon must be at most fallback_epsilon = {float(wanted):.12g}. Found {found}."
+                f"the ordinary epsilon must be at most fallback_epsilon = {float(asked):.12g}. Found {found}."
             )
         if problem.never_worse and not self.never_worse:
             raise CertificateError(
@@ -115,8 +122,21 @@ def certify(problem: SingleLTE, matrix: NoiseMatrix, progress: Callable[[str], N
     """
     with precision():
         shape = Shape.of(matrix)
-        epsilon = epsilon_of(matrix, Laws.build(problem, shape), progress)
-        return Certificate(epsilon, ordinary_epsilon(problem, matrix), *_errors(problem, matrix, shape))
+        ordinary = ordinary_epsilon(problem, matrix)
+        observed = _observed(problem, matrix, ordinary, progress)
+        epsilon, seen = observed[0], observed if problem.observers != (Observer(),) else ()
+        return Certificate(epsilon, ordinary, *_errors(problem, matrix, shape), tuple(seen))
+
+
+def _observed(
+    problem: SingleLTE, matrix: NoiseMatrix, ordinary: Fraction | None, progress: Callable[[str], None]
+) -> list[Fraction | None]:
+    """The epsilon against each observer."""
+    if problem.watched:
+        return epsilons(problem, matrix, ordinary, progress)
+    exact = any(one.exact for one in problem.observers)
+    under = epsilon_of(matrix, Laws.build(problem, Shape.of(matrix)), progress) if exact else None
+    return [under if one.exact else ordinary for one in problem.observers]
 
 
 def epsilon_under(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,19 @@ def at_most(name: str, found: Fraction | None, claimed: Any) -> None:
     if found is None or figure(found) > limit:
         real = "infinite" if found is None else f"{float(found):.15g}"
         raise CertificateError(f"The claim {name} <= {claimed[:40]} does not hold. Found {real}.")
+
+
+def check_observed(found: Sequence[Fraction | None], claimed: Any) -> None:
+    """Of several observers, the epsilon against each must be claimed, and hold; of one there is nothing more to say."""
+    if len(found) < 2 and claimed is None:
+        return
+    if len(found) < 2 or not isinstance(claimed, list) or len(claimed) != len(found):
+        raise ArtifactError(
+            f"The claim observed must have the epsilon against each of several observers, {len(found)} here. "
+            f"Found {shown(claimed)}."
+        )
+    for epsilon, stated in zip(found, claimed, strict=True):
+        at_most("observed", epsilon, stated)
 
 
 def check_keys(claim: Mapping[str, Any], known: Set[str]) -> None:

@@ -22,7 +22,7 @@ good as they are: the cost of a report is linear between them for every input th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import highspy
@@ -66,10 +66,10 @@ class Core:
     """What costs are multiplied by."""
 
     @staticmethod
-    def of(lp: NoiseLP, cap: Array | None) -> Core:
+    def of(lp: NoiseLP, cap: Array | None, share: float = SHARE, floor: float = FLOOR) -> Core:
         troubled = float(lp.cost[(lp.gaps > 0).any(axis=0)].sum()) / max(float(lp.cost.sum()), 1e-300)
-        run = lp.core(SHARE * min(1.0, max(100 * troubled, 1e-3)))
-        importance, report = _importances(lp.importance[run])
+        run = lp.core(share * min(1.0, max(100 * troubled, 1e-3)))
+        importance, report = _importances(lp.importance[run], floor)
         unit = COST / (max(troubled, 1e-5) * float(lp.cost.sum()))
         window = None if cap is None else cap[run]
         return Core(run, lp.cost[run], lp.gaps[:, run], window, lp.power, importance, report, unit)
@@ -122,7 +122,7 @@ class Core:
 def solve_core(lp: NoiseLP, progress: Callable[[str], None] = lambda _: None, solver: str = "simplex") -> Draft:
     """The optimal table as floats, with prices that prove it; `solver` is "simplex" or "ipm"."""
     core = Core.of(lp, lp.tight_cap)
-    _check_memory(core)
+    check_memory(core)
     _announce(lp, core, progress)
     rows = core.size * (len(lp.gaps) + 2)
     progress(f"{core.size} inputs that matter: {core.size**2:,} unknowns, {rows:,} rows")
@@ -138,12 +138,12 @@ def solve_core(lp: NoiseLP, progress: Callable[[str], None] = lambda _: None, so
         raise SolverError(f"HiGHS must give a solution. Found {said!r}. Try another backend.")
     table = np.maximum(np.nan_to_num(values), 0.0).reshape(core.size, core.size) * core.scale
     z, u = _prices(core, np.nan_to_num(dual))
-    return Draft(*_entries(lp, core, table), _trusted(lp, core, z, u), said, "core")
+    return Draft(*entries_of(lp, core, table), trusted(lp, core, z, u), said, "core")
 
 
-def _importances(raw: Array) -> tuple[Array, Array]:
+def _importances(raw: Array, share: float) -> tuple[Array, Array]:
     """The importance of each input of the core, with a floor, and of each output, without gaps."""
-    floor = FLOOR * float(raw.max())
+    floor = share * float(raw.max())
     likely = np.flatnonzero(raw > floor)
     every = np.arange(len(raw))
     report = _value(np.interp(every, likely, _level(raw[likely])))
@@ -166,7 +166,7 @@ def _value(levels: Array) -> Array:
     return np.asarray(np.ldexp(1.0 + (levels - exponent), exponent.astype(np.int32)))
 
 
-def _check_memory(core: Core) -> None:
+def check_memory(core: Core) -> None:
     cells = core.size**2
     if cells > CELLS:
         needed = cells * (400 + 60 * len(core.gaps))
@@ -215,7 +215,7 @@ def _run(core: Core, solver: str) -> tuple[highspy.Highs, highspy.HighsModelStat
     return highs, highs.getModelStatus()
 
 
-def _entries(lp: NoiseLP, core: Core, table: Array) -> tuple[Ints, Ints, Array]:
+def entries_of(lp: NoiseLP, core: Core, table: Array) -> tuple[Ints, Ints, Array]:
     """The table's entries: inputs outside the core, and what is left of those inside, report themselves."""
     table = table / np.maximum(table.sum(axis=1, keepdims=True), 1.0)
     rows, cols = np.nonzero(table)
@@ -238,11 +238,14 @@ def _prices(core: Core, dual: Array) -> tuple[Array, Array]:
     return np.maximum(z, 0.0) / core.unit, np.maximum(u, 0.0) / core.unit
 
 
-def _trusted(lp: NoiseLP, core: Core, z: Array, u: Array) -> Prices:
+SHARES = tuple(10.0 ** (-k / 2) for k in range(31))
+
+
+def trusted(lp: NoiseLP, core: Core, z: Array, u: Array, shares: Sequence[float] = SHARES) -> Prices:
     """The prices, trusted down to the importance that gives the best bound, on all inputs of the program."""
     x, start = np.arange(len(lp.inputs)), core.inputs.start
     best, value = Prices.none(lp), -np.inf
-    for share in (10.0 ** (-k / 2) for k in range(31)):
+    for share in shares:
         inputs = core.importance >= share * core.importance.max()
         outputs = np.flatnonzero(core.report >= share * core.report.max())
         full_z = np.zeros(len(x))

@@ -18,7 +18,7 @@ from flint import arb
 from optdp.errors import ArtifactError
 from optdp.mechanism.matrix import NoiseMatrix, Outside
 from optdp.numbers.exact import ball
-from optdp.numbers.pmf import Pmf
+from optdp.numbers.pmf import ExactPmf, Pmf
 from optdp.people.population import Population
 from optdp.single.problem import Adjacency, SingleLTE
 from optdp.work.account import paced, spend
@@ -110,6 +110,47 @@ def steps_of(secrets: Sequence[Secret], epsilon: Fraction, largest: int, adjacen
     return steps
 
 
+Sight = tuple[int, int, int, int]
+"""Two secrets of an observer's world that must look alike: observer, vertex, and the two shifts, the smaller first."""
+
+
+def some_sights(problem: SingleLTE) -> list[Sight]:
+    """The ends and the middle of what each observer holds possible."""
+    found = []
+    for observer, worlds in enumerate(problem.worlds):
+        start = 0
+        for family in worlds.families if worlds is not None else ():
+            pairs = family.pairs(problem.adjacency == "all")
+            vertices = sorted({0, family.size // 2, family.size - 1})
+            found += [(observer, start + k, *pair) for k in vertices for pair in sorted({pairs[0], pairs[-1]})]
+            start += family.size
+    return found
+
+
+def _seen(problem: SingleLTE, sights: Sequence[Sight]) -> tuple[list[Secret], list[Step]]:
+    """The secrets of these sights, once each, and the steps between them, in the order of the sights."""
+    bases: dict[tuple[int, int], ExactPmf] = {}
+    for observer, worlds in enumerate(problem.worlds):
+        start = 0
+        for family in worlds.families if worlds is not None else ():
+            wanted = sorted({k - start for o, k, _, _ in sights if o == observer and 0 <= k - start < family.size})
+            if wanted:
+                for k, law in zip(wanted, family.laws(wanted), strict=True):
+                    weights = tuple(int(value) for value in law.coeffs())
+                    bases[observer, start + k] = ExactPmf(weights, family.unit)
+            start += family.size
+    places: dict[tuple[int, int, int], int] = {}
+    secrets, steps = [], []
+    for observer, k, *pair in sights:
+        for u in pair:
+            if (observer, k, u) not in places:
+                places[observer, k, u] = len(secrets)
+                secrets.append(Secret(observer, k, u, bases[observer, k].shifted(u, problem.last)))
+        one, other = (places[observer, k, u] for u in pair)
+        steps.append(Step(one, other, problem.epsilon_of(observer) / problem.steps))
+    return secrets, steps
+
+
 @dataclass(frozen=True)
 class Laws:
     """The weights of every secret on the rows of a table of the given shape."""
@@ -126,12 +167,23 @@ class Laws:
     """For inputs without a row: `sum Pr[x] q^distance` below and above the table, for each secret."""
 
     @staticmethod
-    def build(problem: SingleLTE, shape: Shape, populations: Sequence[Population] | None = None) -> Laws:
-        """The laws of `problem`'s secrets, or of those of other `populations` (a world that differs)."""
+    def build(
+        problem: SingleLTE,
+        shape: Shape,
+        populations: Sequence[Population] | None = None,
+        sights: Sequence[Sight] | None = None,
+    ) -> Laws:
+        """The laws of `problem`'s secrets, or of those of other `populations` (a world that differs).
+
+        Of the many worlds of an observer these are the `sights` that are given, or a few that show the range.
+        """
         worlds = problem.populations if populations is None else populations
-        secrets = secrets_of(worlds)
         largest = max(problem.largest, *(prior.largest for prior in worlds))
-        steps = steps_of(secrets, problem.epsilon, largest, problem.adjacency)
+        if problem.watched and populations is None:
+            secrets, steps = _seen(problem, some_sights(problem) if sights is None else sights)
+        else:
+            secrets = secrets_of(worlds)
+            steps = steps_of(secrets, problem.epsilon, largest, problem.adjacency)
         (first, last), (low, high) = shape.inputs, shape.outputs
         if shape.outside == "geometric" and not first <= low <= high <= last:
             raise ArtifactError(

@@ -15,8 +15,8 @@ With unit steps `chain = e^(f/D)` and `reach = 1`; with adjacency "all" `chain =
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,8 +30,9 @@ from optdp.numbers.exact import ball
 from optdp.programs.cvxpy import import_cvxpy
 from optdp.programs.program import LinearProgram
 from optdp.single.certify import mixed_prior, tail_error
-from optdp.single.laws import Laws, Shape
+from optdp.single.laws import Laws, Shape, Sight
 from optdp.single.problem import SingleLTE
+from optdp.single.watch import views
 from optdp.single.window import FULL_LIMIT, choose_shape, likely_inputs
 from optdp.work.account import paced
 
@@ -74,6 +75,8 @@ class NoiseLP:
     """By how much the caps are tightened for an engine, so that repair has room; the lower bound ignores it."""
     constant: float
     """The error that geometric tails (and inputs without a row) add to the objective."""
+    envelope: Array | None
+    """How likely each input is at most in any world of the observers; None without such worlds."""
     inevitable: float
     """As much of it as any table has, were there a row for every input: that of tails outside `0..last`."""
 
@@ -93,7 +96,7 @@ class NoiseLP:
     @property
     def importance(self) -> Array:
         """How much an input matters to anything: to the objective or to any secret."""
-        total: Array = self.cost + self.weights.sum(axis=0)
+        total: Array = self.cost + (self.weights.sum(axis=0) if self.envelope is None else self.envelope)
         return total
 
     @property
@@ -113,6 +116,12 @@ class NoiseLP:
         first = int(np.searchsorted(np.cumsum(ranked), share * total))
         last = len(ranked) - 1 - int(np.searchsorted(np.cumsum(ranked[::-1]), share * total))
         return slice(first, last + 1)
+
+    def seen(self, sights: Sequence[Sight]) -> NoiseLP:
+        """The same program with the privacy constraints of these sights alone. To be called within `precision()`."""
+        laws = Laws.build(self.problem, self.shape, sights=sights)
+        weights = np.array([[float(value) for value in row] for row in laws.weights])
+        return replace(self, laws=laws, weights=weights, gaps=_gaps(laws))
 
     # ------------------------------------------------------------------ the same program, three ways
 
@@ -181,6 +190,34 @@ def formulate(problem: SingleLTE, margin: float = 1e-9, progress: Callable[[str]
         whole, power = shape.whole, 1 if problem.objective == "mae" else 2
         far = [tail_error(whole, x, 1) for x in range(first, last + 1)]
         inevitable = sum((chance * tail_error(whole, x, power) for x, chance in enumerate(prior, first)), arb(0))
+    cap, far_cap = None, None
+    if problem.never_worse:
+        limit = ball(problem.cap)
+        cap = np.array([float((limit - tail) / mass) for tail, mass in zip(tails, shape.masses, strict=True)])
+        far_cap = np.array([float((limit - tail) / mass) for tail, mass in zip(far, shape.masses, strict=True)])
+    ordinary, every = problem.chain_epsilon, problem.adjacency == "all"
+    return NoiseLP(
+        problem=problem,
+        laws=laws,
+        inputs=np.arange(first, last + 1, dtype=float),
+        cost=np.array([float(a * b) for a, b in zip(prior, shape.masses, strict=True)]),
+        weights=np.array([[float(value) for value in row] for row in laws.weights]),
+        gaps=_gaps(laws, progress),
+        cap=cap,
+        far_cap=far_cap,
+        mass=np.array([float(mass) for mass in shape.masses]),
+        growth=np.array([float(value) for value in shape.growth]),
+        chain=None if ordinary is None else float(ball(ordinary / problem.steps).exp()),
+        reach=problem.largest if every else 1,
+        margin=margin,
+        constant=float(constant),
+        envelope=_envelope(problem, shape),
+        inevitable=float(inevitable),
+    )
+
+
+def _gaps(laws: Laws, progress: Callable[[str], None] = lambda _: None) -> Array:
+    """The privacy constraints of an output: two for each step."""
     gaps = []
     for step in paced(laws.steps, "writing out privacy constraints", progress):
         e = laws.exponentials[step.epsilon]
@@ -189,29 +226,20 @@ def formulate(problem: SingleLTE, margin: float = 1e-9, progress: Callable[[str]
             np.array([float(a - e * b) for a, b in zip(one, other, strict=True)]),
             np.array([float(b - e * a) for a, b in zip(one, other, strict=True)]),
         ]
-    cap, far_cap = None, None
-    if problem.never_worse:
-        limit = ball(problem.cap)
-        cap = np.array([float((limit - tail) / mass) for tail, mass in zip(tails, shape.masses, strict=True)])
-        far_cap = np.array([float((limit - tail) / mass) for tail, mass in zip(far, shape.masses, strict=True)])
-    fallback, every = problem.fallback_epsilon, problem.adjacency == "all"
-    return NoiseLP(
-        problem=problem,
-        laws=laws,
-        inputs=np.arange(first, last + 1, dtype=float),
-        cost=np.array([float(a * b) for a, b in zip(prior, shape.masses, strict=True)]),
-        weights=np.array([[float(value) for value in row] for row in laws.weights]),
-        gaps=np.array(gaps),
-        cap=cap,
-        far_cap=far_cap,
-        mass=np.array([float(mass) for mass in shape.masses]),
-        growth=np.array([float(value) for value in shape.growth]),
-        chain=None if fallback is None else float(ball(fallback / (1 if every else problem.largest)).exp()),
-        reach=problem.largest if every else 1,
-        margin=margin,
-        constant=float(constant),
-        inevitable=float(inevitable),
-    )
+    return np.array(gaps)
+
+
+def _envelope(problem: SingleLTE, shape: Shape) -> Array | None:
+    """How likely each input is at most, at any vertex of any observer."""
+    if not problem.watched:
+        return None
+    found = np.zeros(problem.last + 1)
+    for view in views(problem):
+        peaks = view.floats.max(axis=0)
+        for u in range(view.family.shifts + 1):
+            run = slice(u, u + len(peaks))
+            found[run] = np.maximum(found[run], peaks)
+    return found * np.array([float(mass) for mass in shape.masses])
 
 
 def pair_seconds(size: int) -> float:

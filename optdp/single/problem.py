@@ -6,7 +6,8 @@
                 sum over s of |x - s| r(x, s) <= 2q / (1 - q^2)                  `never_worse`, condition (3)
                 r(x, s) <= e^f r(x', s)                                          `fallback_epsilon`, adjacent inputs
 
-with `Pr[s | w] = sum over x of Pr[sum = x | w] r(x, s)`. With `tail="geometric"` the outputs outside `0..last` are
+With an `observer` the second line holds in each of the worlds that this observer holds possible (`people.observer`).
+`Pr[s | w] = sum over x of Pr[sum = x | w] r(x, s)`. With `tail="geometric"` the outputs outside `0..last` are
 geometric noise, `r(x, s) = (1-q)/(1+q) q^|x-s|`, and only the rest is decided.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from attrs import field, frozen
@@ -21,8 +23,9 @@ from pydantic import StrictBool
 
 from optdp.errors import ProblemError
 from optdp.files.models import Exact, Problem, entries, entry
-from optdp.numbers.exact import Number, geometric_ratio, show, to_fraction
-from optdp.people.files import AnyPopulation, made
+from optdp.numbers.exact import Number, geometric_ratio, show, shown, to_fraction
+from optdp.people.files import AnyPopulation, Watching, made
+from optdp.people.observer import Observer, Worlds
 from optdp.people.population import Population
 
 if TYPE_CHECKING:
@@ -70,6 +73,15 @@ def _priors(given: Population | Sequence[Population]) -> tuple[Population, ...]:
     return (given,) if isinstance(given, Population) else tuple(given)
 
 
+def _watching(given: Observer | Sequence[Observer] | None) -> tuple[Observer, ...] | None:
+    if given is None:
+        return None
+    listed = (given,) if isinstance(given, Observer) else tuple(given)
+    if not all(isinstance(one, Observer) for one in listed):
+        raise ProblemError(f"observer must be an Observer or a list of them. Found {shown(listed[0])}.")
+    return listed
+
+
 def _shares(given: Sequence[Number] | None) -> tuple[Fraction, ...] | None:
     return None if given is None else tuple(to_fraction(weight, "weights") for weight in given)
 
@@ -89,6 +101,8 @@ class SingleLTE(Problem["Solution"]):
     adjacency : "unit" protects each unit step at epsilon/D (the paper); "all" each pair of contributions at epsilon.
     method : "lp" (optimal), "shifting" (Algorithm 2 with Remark 7), or "geometric" (the baseline).
     weights : with several priors, how much each counts in the objective; by default only the first.
+    observer : an `Observer` or several: the guarantee holds for each of them. By default one who knows exactly the
+        population; then that is all that the guarantee rests on.
 
     Examples
     --------
@@ -110,6 +124,9 @@ class SingleLTE(Problem["Solution"]):
     adjacency: Adjacency = field(default="unit", metadata=entry(Adjacency))
     method: Method = field(default="lp", metadata=entry(Method))
     _weights: tuple[Fraction, ...] | None = field(default=None, converter=_shares, metadata=entry(list[Exact] | None))
+    _observers: tuple[Observer, ...] | None = field(
+        default=None, converter=_watching, alias="observer", metadata=entry(Watching | list[Watching] | None)
+    )
 
     @classmethod
     def from_file(cls, file: Any) -> SingleLTE:
@@ -121,7 +138,7 @@ class SingleLTE(Problem["Solution"]):
         if not priors:
             raise ProblemError("population must be one prior or a list of several. Found an empty list.")
         check_fallback(
-            self.epsilon, self.fallback_epsilon, ' For ordinary privacy at epsilon itself use method = "geometric".'
+            self.epsilon, self.fallback_epsilon, ' For ordinary privacy at epsilon itself say known = "all" of the observer.'
         )
         check_choices(self, tail=Tail, objective=Objective, adjacency=Adjacency, method=Method)
         if len(mix) != len(priors) or min(mix) < 0 or sum(mix) != 1:
@@ -135,6 +152,74 @@ class SingleLTE(Problem["Solution"]):
             raise ProblemError(
                 'method = "shifting" is for one prior, one kind of person and no fallback. Use method = "lp".'
             )
+        self._check_observers()
+
+    def _check_observers(self) -> None:
+        first, *others = self.observers if self.observers else (None,)
+        if first is None:
+            raise ProblemError("observer must be one observer or a list of several. Found an empty list.")
+        if first.epsilon is not None:
+            raise ProblemError(
+                f"The epsilon of the first observer is the problem's, {show(self.epsilon)}. Found another one "
+                f"stated, {show(first.epsilon)}. Remove it; further observers may have one of their own."
+            )
+        for other in others:
+            if other.epsilon is not None and not self.epsilon <= checked_epsilon(other.epsilon, "epsilon"):
+                raise ProblemError(
+                    f"The epsilon of a further observer must be at least the problem's, {show(self.epsilon)}. "
+                    f"Found {show(other.epsilon)}. List the observer with the smallest epsilon first."
+                )
+        if self.observers == (Observer(),):
+            return
+        if len(self.populations) > 1:
+            raise ProblemError(
+                f"With an observer there is one population, our own belief. Found {len(self.populations)}. "
+                "Say with between what else is possible."
+            )
+        if self.method == "shifting":
+            raise ProblemError('method = "shifting" knows no observers. Use method = "lp".')
+        assert self.worlds is not None  # which refuses what cannot be looked at
+
+    @property
+    def observers(self) -> tuple[Observer, ...]:
+        """Against whom privacy is asked for."""
+        return (Observer(),) if self._observers is None else self._observers
+
+    @cached_property
+    def watched(self) -> bool:
+        """Whether privacy is asked for in other worlds than the population's own."""
+        return any(not one.exact and one.known != "all" for one in self.observers)
+
+    @cached_property
+    def worlds(self) -> tuple[Worlds | None, ...]:
+        """What each observer holds possible, if there are such worlds; None for one who knows everybody."""
+        if not self.watched:
+            return ()
+        prior = self.populations[0]
+        return tuple(None if one.known == "all" else one.worlds(prior) for one in self.observers)
+
+    def epsilon_of(self, observer: int) -> Fraction:
+        """The privacy that is asked for against one of the observers."""
+        stated = self.observers[observer].epsilon
+        return self.epsilon if stated is None else stated
+
+    @property
+    def chain_epsilon(self) -> Fraction | None:
+        """The ordinary epsilon that is asked for, by a fallback or by an observer who knows everybody else."""
+        asked = [self.epsilon_of(i) for i, one in enumerate(self.observers) if one.known == "all"]
+        if self.fallback_epsilon is not None:
+            asked.append(self.fallback_epsilon)
+        return min(asked, default=None)
+
+    @property
+    def outside(self) -> bool:
+        """Whether the population, our own belief, is not among the worlds that the first observer holds possible."""
+        worlds = self.worlds[0] if self.worlds else None
+        if worlds is None:
+            return False
+        laws = [law for law, _ in self.populations[0].laws]
+        ends = self.observers[0].between
+        return ends is not None and not all(_between(law, *ends) for law in laws)
 
     @property
     def weights(self) -> tuple[Fraction, ...]:
@@ -152,6 +237,11 @@ class SingleLTE(Problem["Solution"]):
     def largest(self) -> int:
         """The largest contribution of anybody, `D`."""
         return max(prior.largest for prior in self.populations)
+
+    @property
+    def steps(self) -> int:
+        """How many steps of adjacent secrets a whole contribution takes: `D` unit steps, or one."""
+        return self.largest if self.adjacency == "unit" else 1
 
     @property
     def q(self) -> Fraction:
@@ -186,4 +276,18 @@ class SingleLTE(Problem["Solution"]):
         if len(priors) > 1:
             spec["weights"] = [show(weight) for weight in self.weights]
         spec["population"] = priors[0] if len(priors) == 1 else priors
+        if self.observers != (Observer(),):
+            listed = [one.spec() for one in self.observers]
+            spec["observer"] = listed[0] if len(listed) == 1 else listed
         return spec
+
+
+def _between(law: Sequence[Fraction], low: Sequence[Fraction], high: Sequence[Fraction]) -> bool:
+    """Whether a law lies on the segment between two others."""
+    wide = max(range(len(low)), key=lambda w: abs(high[w] - low[w]))
+    if low[wide] == high[wide]:
+        return tuple(law) == tuple(low)
+    share = (law[wide] - low[wide]) / (high[wide] - low[wide])
+    return 0 <= share <= 1 and all(
+        value == a + share * (b - a) for value, a, b in zip(law, low, high, strict=True)
+    )

@@ -33,6 +33,7 @@ from optdp.single.bound import Draft
 from optdp.single.certify import ordinary_epsilon
 from optdp.single.laws import Laws
 from optdp.single.lp import NoiseLP
+from optdp.single.watch import Lookout
 from optdp.work import Progress, remaining, silent
 from optdp.work.account import paced
 
@@ -67,10 +68,16 @@ class Cone:
     factors: tuple[arb, ...]
     slacks: tuple[tuple[arb, arb], ...]
     """How much room a unit of balm makes, in either direction, for each step."""
+    lookout: Lookout | None = None
+    """With observers in doubt, who look from more worlds than have steps here."""
 
     @staticmethod
-    def around(laws: Laws, balm: Balm) -> Cone | None:
+    def around(lp: NoiseLP, balm: Balm) -> Cone | None:
         """The cone with the balm's room; None if the balm is not proved to lie inside."""
+        laws = lp.laws
+        if lp.problem.watched:
+            lookout = Lookout(lp.problem, lp.shape, balm.amounts, GRAIN)
+            return Cone(laws, (), (), lookout) if lookout.inside else None
         profile = [
             sum((weights[x] * amount for x, amount in balm.amounts.items()), arb(0)) / GRAIN for weights in laws.weights
         ]
@@ -86,6 +93,8 @@ class Cone:
 
     def needs(self, rows: Rows, denominator: int, progress: Progress = silent) -> dict[int, int]:
         """How many units of balm each output needs; outputs that need none are left out."""
+        if self.lookout is not None:
+            return self.lookout.needs([tuple(row.items()) for row in rows], progress)
         needs = {}
         columns = self.laws.columns([tuple(row.items()) for row in rows], denominator, progress)
         for s, column in paced(list(columns.items()), "looking for outputs to repair", progress):
@@ -120,7 +129,7 @@ def _constant(lp: NoiseLP, denominator: int) -> NoiseMatrix | None:
     """The last resort: every input reports the same output, which tells nothing."""
     balm = list(_balms(lp))[-1]
     rows: Rows = [{balm.home: denominator} for _ in lp.inputs]
-    cone = Cone.around(lp.laws, balm)
+    cone = Cone.around(lp, balm)
     if cone is None or cone.needs(rows, denominator) or not _keeps_chain(lp, rows, denominator):
         return None
     return _matrix(lp, rows, denominator)
@@ -186,7 +195,7 @@ def _keep_cap(row: dict[int, int], x: int, limit: int) -> None:
 
 def _mend(lp: NoiseLP, rows: Rows, balm: Balm, denominator: int, progress: Progress) -> Rows | None:
     """Rows that are private and full, or None if this balm cannot carry the need."""
-    cone = Cone.around(lp.laws, balm)
+    cone = Cone.around(lp, balm)
     if cone is None:
         return None
     needs = cone.needs(rows, denominator, progress)
@@ -235,7 +244,7 @@ def _keeps_chain(lp: NoiseLP, rows: Rows, denominator: int) -> bool:
         return True
     problem = lp.problem
     found = ordinary_epsilon(problem, _matrix(lp, rows, denominator))
-    return found is not None and found <= (problem.fallback_epsilon or problem.epsilon)
+    return found is not None and found <= (problem.chain_epsilon or problem.epsilon)
 
 
 def _with_reserve(rows: Rows, balm: Balm, reserve: int, denominator: int) -> Rows:
@@ -257,7 +266,10 @@ def _balms(lp: NoiseLP) -> Iterator[Balm]:
     middle = int(np.searchsorted(np.cumsum(lp.cost), lp.cost.sum() / 2))
     middle = min(middle, len(lp.inputs) - 1)
     home = first + middle
-    if lp.chain is None:
+    if lp.chain is None and lp.problem.watched:
+        likely = lp.core(1e-9)
+        yield Balm(dict.fromkeys(range(likely.start, likely.stop), GRAIN), home, 1 << 16, 0.25)
+    elif lp.chain is None:
         anchor = anchor_of(lp)
         if anchor is not None:
             yield Balm({anchor: GRAIN}, first + anchor, 1, 0.25)

@@ -28,8 +28,8 @@ def choose_shape(problem: SingleLTE) -> Shape:
         return Shape((0, last), (0, last), q, "error", last)
     if not is_pair_form(problem):
         raise ProblemError(
-            f"Larger sums than {FULL_LIMIT:,} are for one prior, one kind of person with contributions 0 and 1, and no "
-            f"fallback. Found sums up to {last:,}. Use fewer people, or coarser contributions."
+            f"Larger sums than {FULL_LIMIT:,} are for one prior, one kind of person with contributions 0 and 1, no "
+            f"fallback, and an observer who knows exactly the population. Found sums up to {last:,}. Use fewer people, or coarser contributions."
         )
     if not tail and problem.never_worse:
         if last > 20 * FULL_LIMIT:
@@ -52,7 +52,8 @@ def is_pair_form(problem: SingleLTE) -> bool:
         len(problem.populations) == 1
         and len(people) == 1
         and people[0].largest == 1
-        and problem.fallback_epsilon is None
+        and problem.chain_epsilon is None
+        and not problem.watched
     )
 
 

@@ -1,0 +1,395 @@
+"""Who is watching: what somebody may know about the people, and the finitely many worlds that stand for all of it.
+
+People are independent, and each one's law lies anywhere on a segment between two given laws, not at the same place for
+all. For a fixed output and a fixed person, `Pr[s | w] - e^eps Pr[s | w']` is affine in the law of each other person, so
+that it is largest where everybody is at an end of the segment; and people of one kind are alike, so that only the
+number of them at each end counts. Somebody who knows `t` of the others exactly sees a sum that is shifted by what they
+contribute. So privacy holds for every such observer if and only if it holds at the vertices:
+
+    others = known + (k people at the high end) + (the rest at the low end),     known = 0..t D,   k = 0..n-1-t,
+
+and then also for every mixture of such worlds that does not depend on the person's own secret. Proof:
+docs/mathematics.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from html import escape
+from itertools import product
+from math import comb, lcm, prod
+from typing import Any, Literal
+
+import attrs
+from flint import fmpz_poly
+
+from optdp.errors import ProblemError
+from optdp.numbers.exact import Number, show, shown, to_fraction
+from optdp.numbers.pmf import common_denominator
+from optdp.people.population import Distribution, Population, checked_law
+from optdp.work.account import spend
+
+MOST_PLACES = 6_000_000
+"""The most probabilities of all vertices together."""
+
+Known = int | Literal["all"]
+Ends = tuple[Distribution, Distribution]
+
+
+def _ends(given: Sequence[Any] | None) -> Ends | None:
+    """Two laws: from two probabilities of contributing 1, or from two lists of probabilities."""
+    if given is None:
+        return None
+    if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != 2:
+        raise ProblemError(f"between must be two probabilities or two laws. Found {shown(given)}.")
+    if any(isinstance(end, Sequence) and not isinstance(end, str) for end in given):
+        if not all(isinstance(end, Sequence) and not isinstance(end, str) for end in given):
+            raise ProblemError(f"between must be two probabilities or two laws, not one of each. Found {shown(given)}.")
+        low, high = (checked_law(end, "between") for end in given)
+        if len(low) != len(high):
+            raise ProblemError(
+                f"Both laws of between must be for the same contributions. Found {len(low)} and {len(high)} of them."
+            )
+        return low, high
+    least, most = (to_fraction(end, "between") for end in given)
+    if not 0 <= least <= most <= 1:
+        raise ProblemError(
+            f"between must be two probabilities, the smaller one first. Found {show(least)} and {show(most)}."
+        )
+    return (1 - least, least), (1 - most, most)
+
+
+def _margin(given: Number | None) -> Fraction | None:
+    if given is None:
+        return None
+    margin = to_fraction(given, "margin")
+    if not 0 <= margin <= 1:
+        raise ProblemError(f"margin must lie in [0, 1]. Found {show(margin)}.")
+    return margin
+
+
+def _known(given: Any) -> Known:
+    if given == "all" and isinstance(given, str):
+        return "all"
+    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+        raise ProblemError(f'known must be a whole number of at least 0, or "all". Found {shown(given)}.')
+    return given
+
+
+def _epsilon(given: Number | None) -> Fraction | None:
+    return None if given is None else to_fraction(given, "epsilon of an observer")
+
+
+@attrs.frozen(repr=False, slots=False)
+class Observer:
+    """What somebody may know about the people; the guarantee holds for every such observer.
+
+    Parameters
+    ----------
+    between : two probabilities of contributing 1, or two laws of contributions `0..D`: each other person's law lies
+        anywhere between them, and need not be the same for all. By default everybody follows the population's law.
+    margin : so much around the probability of each kind of person of the population, instead of `between`.
+    known : up to so many of the others are known exactly; "all" is ordinary differential privacy.
+    epsilon : the privacy against this observer; by default the problem's.
+
+    Examples
+    --------
+    >>> from optdp import Observer
+    >>> Observer(between=("0.05", "0.15"), known=5)
+    Observer(between 0.05 and 0.15, 5 known)
+    """
+
+    between: Ends | None = attrs.field(default=None, converter=_ends)
+    margin: Fraction | None = attrs.field(default=None, converter=_margin)
+    known: Known = attrs.field(default=0, converter=_known)
+    epsilon: Fraction | None = attrs.field(default=None, converter=_epsilon)
+
+    def __attrs_post_init__(self) -> None:
+        if self.between is not None and self.margin is not None:
+            raise ProblemError("An observer has either between or margin. Found both. Remove one.")
+        if self.known == "all" and (self.between is not None or self.margin is not None):
+            raise ProblemError('With known = "all" nobody is uncertain. Found a range too. Remove between or margin.')
+
+    @property
+    def exact(self) -> bool:
+        """Whether this observer knows exactly the population, and nothing more."""
+        return self.between is None and self.margin is None and self.known == 0
+
+    @property
+    def describe(self) -> str:
+        """What is known, in a few words."""
+        parts = []
+        if self.between is not None:
+            low, high = self.between
+            ends = (low[1], high[1]) if len(low) == 2 else None
+            parts.append(f"between {show(ends[0])} and {show(ends[1])}" if ends else "between two laws")
+        if self.margin is not None:
+            parts.append(f"within {show(self.margin)}")
+        if self.known:
+            parts.append(f"{self.known} known")
+        return ", ".join(parts) or "the population"
+
+    @property
+    def knows(self) -> str:
+        """What is known, as the end of a sentence: "to somebody who knows ..."."""
+        if self.known == "all":
+            return "everybody else's contribution exactly"
+        if self.between is not None and len(self.between[0]) == 2:
+            low, high = (show(law[1]) for law in self.between)
+            ground = f"that each other person's probability is somewhere between {low} and {high}"
+        elif self.between is not None:
+            ground = "that each other person's law is somewhere between the two stated ones"
+        elif self.margin is not None:
+            ground = f"each other person's probability to within {show(self.margin)}"
+        else:
+            ground = "the stated prior of everybody else"
+        people = "one of the others" if self.known == 1 else f"up to {self.known} of the others"
+        return f"{ground}, and {people} exactly" if self.known else ground
+
+    def __repr__(self) -> str:
+        more = "" if self.epsilon is None else f", epsilon {show(self.epsilon)}"
+        return f"Observer({self.describe}{more})"
+
+    def _repr_html_(self) -> str:
+        """A notebook shows this."""
+        return f'<div class="optdp"><code>optdp: {escape(repr(self))}</code></div>'
+
+    def spec(self) -> dict[str, Any]:
+        """The observer as it stands in a problem file."""
+        found: dict[str, Any] = {}
+        if self.between is not None:
+            found["between"] = [
+                show(law[1]) if len(law) == 2 else [show(value) for value in law] for law in self.between
+            ]
+        if self.margin is not None:
+            found["margin"] = show(self.margin)
+        if self.known:
+            found["known"] = self.known
+        if self.epsilon is not None:
+            found["epsilon"] = show(self.epsilon)
+        return found
+
+    def worlds(self, population: Population) -> Worlds:
+        """The worlds that this observer holds possible. Not for known = "all", who has no doubts left."""
+        assert self.known != "all"
+        if not population.laws or "conservative" in population.spec:
+            raise ProblemError(
+                "An observer with a range, or who knows some of the others, needs independent people whose laws are "
+                f"given (binomial, iid, independent, counts). Found a population of kind {population.spec['kind']!r}"
+                f"{' that is conservative' if population.laws else ''}."
+            )
+        if self.known > population.size - 1:
+            raise ProblemError(
+                f"known must be at most the number of the others, {population.size - 1:,}. Found {self.known:,}."
+                ' For ordinary differential privacy write known = "all".'
+            )
+        counts: dict[Ends, int] = {}
+        for law, count in population.laws:
+            ends = self._ends_of(law, population.largest)
+            counts[ends] = counts.get(ends, 0) + count
+        worlds = Worlds(tuple(Crowd(*ends, count) for ends, count in counts.items()), self.known)
+        worlds.check_size()
+        return worlds
+
+    def _ends_of(self, law: Distribution, largest: int) -> Ends:
+        if self.between is not None:
+            if len(self.between[0]) != largest + 1:
+                raise ProblemError(
+                    f"between must be for the population's contributions 0..{largest}. "
+                    f"Found laws of 0..{len(self.between[0]) - 1}."
+                )
+            return self.between
+        if self.margin is None:
+            return law, law
+        if len(law) != 2:
+            raise ProblemError(
+                f"margin is for contributions 0 and 1. Found 0..{len(law) - 1}. Give two laws with between instead."
+            )
+        low, high = max(law[1] - self.margin, Fraction(0)), min(law[1] + self.margin, Fraction(1))
+        return (1 - low, low), (1 - high, high)
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """People of one kind: each one's law lies anywhere between `low` and `high`."""
+
+    low: Distribution
+    high: Distribution
+    count: int
+
+    @property
+    def largest(self) -> int:
+        return len(self.low) - 1
+
+    @property
+    def fixed(self) -> bool:
+        """Whether there is nothing between the two ends."""
+        return self.low == self.high
+
+    def powers(self, count: int) -> Iterator[fmpz_poly]:
+        """The law of the sum of `count` of them with `0, 1, .., count` at the high end, times `unit(count)`."""
+        unit = self.unit(1)
+        low, high = (fmpz_poly([int(value * unit) for value in law]) for law in (self.low, self.high))
+        law = low**count
+        yield law
+        for _ in range(0 if self.fixed else count):
+            law = law // low * high
+            yield law
+
+    def unit(self, count: int) -> int:
+        """The common denominator of these laws."""
+        return int(lcm(common_denominator(self.low), common_denominator(self.high)) ** count)
+
+
+@dataclass(frozen=True)
+class Family:
+    """The vertices for a person of one kind who sees so many known people of each kind.
+
+    At each vertex `sum = base + u`, where `base` is the law of those who are uncertain, and `u`, what the person and
+    the known people contribute together, is anything in `0..shifts`. Secrets differ by at most `reach`.
+    """
+
+    crowds: tuple[Crowd, ...]
+    person: int
+    known: tuple[int, ...]
+
+    @cached_property
+    def uncertain(self) -> tuple[int, ...]:
+        """How many of each kind are neither the person nor known."""
+        return tuple(
+            crowd.count - (i == self.person) - known
+            for i, (crowd, known) in enumerate(zip(self.crowds, self.known, strict=True))
+        )
+
+    @property
+    def reach(self) -> int:
+        return self.crowds[self.person].largest
+
+    @property
+    def shifts(self) -> int:
+        return self.reach + sum(crowd.largest * known for crowd, known in zip(self.crowds, self.known, strict=True))
+
+    @property
+    def last(self) -> int:
+        """The largest value of `base`."""
+        return sum(crowd.largest * many for crowd, many in zip(self.crowds, self.uncertain, strict=True))
+
+    @cached_property
+    def _choices(self) -> tuple[int, ...]:
+        return tuple(
+            1 if crowd.fixed else many + 1 for crowd, many in zip(self.crowds, self.uncertain, strict=True)
+        )
+
+    @property
+    def size(self) -> int:
+        """How many vertices there are."""
+        return prod(self._choices)
+
+    def high(self, vertex: int) -> tuple[int, ...]:
+        """How many people of each kind are at the high end at this vertex."""
+        found = []
+        for many in reversed(self._choices):
+            vertex, k = divmod(vertex, many)
+            found.append(k)
+        return tuple(reversed(found))
+
+    def laws(self, wanted: Sequence[int] | None = None) -> Iterator[fmpz_poly]:
+        """`base` at each vertex, or at those that are wanted, in increasing order, times `unit`."""
+        bits = self.unit.bit_length()
+        spend(self.size * (self.last + 1) * (0.3 + bits / 20_000), "laws of the observer's worlds")
+        (first, many), *rest = zip(self.crowds, self.uncertain, strict=True)
+        others = [list(crowd.powers(count)) for crowd, count in rest]
+        chosen, vertex = None if wanted is None else frozenset(wanted), 0
+        for law in first.powers(many):
+            for more in product(*others):
+                if chosen is None or vertex in chosen:
+                    yield prod(more, start=law)
+                vertex += 1
+
+    @cached_property
+    def unit(self) -> int:
+        return prod(crowd.unit(many) for crowd, many in zip(self.crowds, self.uncertain, strict=True))
+
+    def pairs(self, every: bool) -> list[tuple[int, int]]:
+        """The shifts that must look alike: a step apart, or `every` two that one person can bring about."""
+        reach = self.reach if every else 1
+        return [(u, v) for u in range(self.shifts) for v in range(u + 1, min(u + reach, self.shifts) + 1)]
+
+
+@dataclass(frozen=True)
+class Worlds:
+    """Everything that an observer holds possible: kinds of people with their ranges, and how many are known."""
+
+    crowds: tuple[Crowd, ...]
+    known: int
+
+    @cached_property
+    def families(self) -> tuple[Family, ...]:
+        """All vertices, by the kind of the person and the kinds of the known people."""
+        return tuple(
+            Family(self.crowds, person, split)
+            for person in range(len(self.crowds))
+            for split in _splits(self.known, [c.count - (i == person) for i, c in enumerate(self.crowds)])
+        )
+
+    @property
+    def size(self) -> int:
+        """How many vertices there are."""
+        return sum(family.size for family in self.families)
+
+    def check_size(self) -> None:
+        """Refuse what would take forever or fill the memory."""
+        if comb(self.known + len(self.crowds) - 1, len(self.crowds) - 1) * len(self.crowds) > 100_000:
+            raise ProblemError(
+                f"The kinds of {self.known:,} known people among {len(self.crowds)} kinds are too many to look at. "
+                "Use fewer kinds of people, or fewer known people."
+            )
+        places = sum(family.size * (family.last + 1) for family in self.families)
+        if places > MOST_PLACES:
+            kinds = sum(not crowd.fixed for crowd in self.crowds)
+            share = (MOST_PLACES / places) ** (1 / (kinds + 1))
+            raise ProblemError(
+                f"All worlds of an observer may have {MOST_PLACES:,} probabilities together. Found {places:,} in "
+                f"{self.size:,} worlds. With about {share:.0%} of the people it would fit"
+                f"{', or with one range for all kinds of people (between)' if kinds > 1 else ''}."
+            )
+
+    def place(self, vertex: int) -> tuple[Family, int]:
+        """The family of a vertex, by its number among all, and its number there."""
+        for family in self.families:
+            if vertex < family.size:
+                return family, vertex
+            vertex -= family.size
+        raise IndexError(vertex)
+
+    def describe(self, vertex: int) -> str:
+        """A vertex in words: who is where."""
+        family, inner = self.place(vertex)
+        parts = []
+        for i, (crowd, many, high) in enumerate(
+            zip(self.crowds, family.uncertain, family.high(inner), strict=True), start=1
+        ):
+            of = f" of kind {i}" if len(self.crowds) > 1 else ""
+            if crowd.fixed:
+                parts.append(f"{many}{of} as stated")
+            elif crowd.largest == 1:
+                parts.append(f"{high}{of} at {show(crowd.high[1])} and {many - high} at {show(crowd.low[1])}")
+            else:
+                parts.append(f"{high}{of} at the second law and {many - high} at the first")
+        known = f"; {self.known} known" if self.known else ""
+        return f"of the others {', '.join(parts)}{known}"
+
+
+def _splits(total: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """All ways to take `total` people from kinds with so many each, in increasing order."""
+    if not most:
+        if total == 0:
+            yield ()
+        return
+    for first in range(max(0, total - sum(most[1:])), min(total, most[0]) + 1):
+        for rest in _splits(total - first, most[1:]):
+            yield (first, *rest)
+

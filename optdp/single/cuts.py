@@ -1,0 +1,246 @@
+"""Observers who are in doubt: the program by cutting planes, a privacy constraint of an output being added once broken.
+
+The program is that of `core`, jointly scaled, with a privacy row
+
+    sum over x of (Pr[x | vertex, u] - e^eps Pr[x | vertex, u']) W(x, s) <= 0
+
+for every vertex, every two adjacent shifts, both ways and every output `s`: hundreds of thousands of rows, of which a
+few for each output are ever met. It begins with the ends and the middle of each range. What all vertices see of an
+answer is a product of matrices (de Casteljau's coefficients, all at once); of each output the constraints that are
+broken most, relative to what is seen, are added, and the simplex method goes on from where it was. It ends when what is
+still broken costs nothing to repair. The prices of the rows that were added prove a bound for the whole program, as
+fewer constraints only make the optimum smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import highspy
+import numpy as np
+import numpy.typing as npt
+
+from optdp import work
+from optdp.errors import SolverError
+from optdp.numbers.ordered import exp, product
+from optdp.programs.highs import new_highs, run
+from optdp.single.bound import Draft, Prices
+from optdp.single.core import Core, check_memory, entries_of, trusted
+from optdp.single.laws import Sight, some_sights
+from optdp.single.lp import NoiseLP
+from optdp.single.watch import View, views
+from optdp.work import Progress, silent
+
+Array = npt.NDArray[np.float64]
+
+SHARE = 1e-10
+"""At most this share of the importance lies outside the core, on either side, and no smaller one counts inside."""
+SMALLEST = 1e-10
+"""Coefficients of a row below this share of its largest are left out."""
+TOLERANCE = 1e-8
+RELATIVE = 1e-8
+"""A constraint is broken if it is exceeded by more than this share of what is seen."""
+WORTH = 1e-9
+"""What may stay broken at all outputs together, as a share of the objective."""
+EACH = 3
+"""How many constraints of an output are added at a time."""
+ROUNDS = 300
+SHARES = tuple(10.0**-k for k in range(12))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two adjacent shifts of one family: the coefficients of both at the inputs of the core, for every vertex."""
+
+    view: View
+    shifts: tuple[int, int]
+    one: Array
+    other: Array
+    e: float
+
+    def row(self, vertex: int, way: int) -> Array:
+        """The coefficients of a privacy constraint: way 0 bounds what the first shift shows, way 1 the other."""
+        one, other = self.one[vertex], self.other[vertex]
+        gap: Array = one - self.e * other if way == 0 else other - self.e * one
+        return gap
+
+    def sight(self, vertex: int) -> Sight:
+        return (self.view.observer, self.view.start + vertex, *self.shifts)
+
+
+Cut = tuple[int, int, int, int]
+"""A pair, a vertex, a way and an output."""
+
+
+@dataclass
+class Cutting:
+    """The program with the rows so far."""
+
+    core: Core
+    pairs: list[Pair]
+    highs: highspy.Highs
+    cuts: list[Cut] = field(default_factory=list)
+    sizes: list[float] = field(default_factory=list)
+    """What each row was divided by."""
+    known: set[Cut] = field(default_factory=set)
+
+    def add(self, cuts: list[Cut]) -> None:
+        """Add rows, each divided by its largest coefficient."""
+        size, starts, index, value = self.core.size, [0], [], []
+        scale = self.core.scale
+        for pair, vertex, way, s in cuts:
+            row = self.pairs[pair].row(vertex, way) * scale[:, s]
+            largest = float(np.abs(row).max())
+            if largest <= 0:
+                continue
+            kept = np.flatnonzero(np.abs(row) > SMALLEST * largest)
+            index.append(kept * size + s)
+            value.append(row[kept] / largest)
+            starts.append(starts[-1] + len(kept))
+            self.cuts.append((pair, vertex, way, s))
+            self.sizes.append(largest)
+        self.known.update(cuts)
+        count = len(starts) - 1
+        if count:
+            self.highs.addRows(
+                count, np.full(count, -highspy.kHighsInf), np.zeros(count), starts[-1],
+                np.array(starts[:-1], np.int32), np.concatenate(index).astype(np.int32), np.concatenate(value),
+            )  # fmt: skip
+
+    def broken(self, table: Array, least: float) -> Iterator[tuple[float, Cut]]:
+        """Constraints that a table breaks by more than `least`: of each pair, way and output the worst of each kind."""
+        for p, pair in enumerate(self.pairs):
+            one, other = product(pair.one, table), product(pair.other, table)
+            for way, (more, less) in enumerate(((one, other), (other, one))):
+                excess = more - pair.e * less
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    share = np.where((excess > least) & (more > 0), excess / more, 0.0)
+                for s in np.flatnonzero(share.max(axis=0) > RELATIVE).tolist():
+                    for k in _peaks(share[:, s]):
+                        if (p, k, way, s) not in self.known:
+                            yield float(share[k, s]), (p, k, way, s)
+
+
+def _peaks(values: Array) -> list[int]:
+    """Where neighbouring vertices are not higher, above what counts."""
+    padded = np.concatenate([[-1.0], values, [-1.0]])
+    high = (values > RELATIVE) & (values >= padded[:-2]) & (values > padded[2:])
+    return [int(k) for k in np.flatnonzero(high)]
+
+
+def solve_cuts(lp: NoiseLP, progress: Progress = silent) -> Draft:
+    """The optimal table for all observers as floats, with prices that prove it."""
+    core = Core.of(lp, lp.tight_cap, SHARE, SHARE)
+    check_memory(core)
+    vertices = sum(view.family.size * len(view.pairs) for view in views(lp.problem))
+    seconds = 1e-4 * core.size**2.5 * (1 + 0.1 * max(len(view.pairs) for view in views(lp.problem)))
+    work.announce(
+        seconds, f"The program of {core.size:,} inputs that matter, watched from {vertices:,} worlds",
+        "Use fewer people, coarser contributions, or a narrower range.", progress,
+    )  # fmt: skip
+    cutting, table, status = _begin(lp, core), None, ""
+    duals = np.zeros(0)
+    try:
+        for turn in range(ROUNDS):
+            said = _solve(cutting.highs)
+            found = np.array(cutting.highs.getSolution().col_value)
+            if len(found) != core.size**2 or not np.nan_to_num(found).any():
+                if lp.cap is not None and said == "infeasible" and turn == 0:
+                    raise SolverError("There is no room below the caps. Set never_worse = false.")
+                break
+            table = np.maximum(np.nan_to_num(found), 0.0).reshape(core.size, core.size) * core.scale
+            duals, status = np.nan_to_num(np.array(cutting.highs.getSolution().row_dual)), said
+            worst = _chosen(cutting, table, float(lp.problem.cap))
+            progress(f"round {turn + 1}: {len(cutting.cuts):,} constraints, {len(worst):,} more are broken")
+            if not worst or said != "optimal":
+                break
+            cutting.add(worst)
+        else:
+            status = "iteration limit"
+    except KeyboardInterrupt:
+        if table is None:
+            raise
+        status = "interrupted"
+    if table is None:
+        raise SolverError("HiGHS must give a solution. Found none. Try another epsilon or a narrower range.")
+    return _draft(lp, cutting, table, duals, status)
+
+
+def _begin(lp: NoiseLP, core: Core) -> Cutting:
+    """The program without privacy, and the constraints at the ends and in the middle of each range."""
+    highs = new_highs(presolve="off", small_matrix_value=1e-12)
+    highs.passModel(replace(core, gaps=core.gaps[:0]).to_highs())
+    cutting = Cutting(core, _pairs(lp, core), highs)
+    wanted = set(some_sights(lp.problem))
+    first = [
+        (p, k, way, s)
+        for p, pair in enumerate(cutting.pairs)
+        for k in range(pair.view.family.size)
+        if pair.sight(k) in wanted
+        for way in (0, 1)
+        for s in range(core.size)
+    ]
+    cutting.add(first)
+    return cutting
+
+
+def _pairs(lp: NoiseLP, core: Core) -> list[Pair]:
+    mass = lp.mass[core.inputs]
+    found = []
+    for view in views(lp.problem):
+        laws, size = view.floats, lp.problem.last + 1
+        e, seen = exp(float(view.step)), {}
+        for u in range(view.family.shifts + 1):
+            whole = np.zeros((len(laws), size))
+            whole[:, u : u + laws.shape[1]] = laws
+            seen[u] = whole[:, core.inputs] * mass
+        found += [Pair(view, (u, v), seen[u], seen[v], e) for u, v in view.pairs]
+    return found
+
+
+def _chosen(cutting: Cutting, table: Array, baseline: float) -> list[Cut]:
+    """Of each output the few constraints that are broken most."""
+    core = cutting.core
+    value = float((core.cost[:, None] * core.distances**core.power * table).sum())
+    least = WORTH * max(value, 1e-9 * baseline) / core.size
+    by_output: dict[int, list[tuple[float, Cut]]] = {}
+    for share, cut in cutting.broken(table, least):
+        by_output.setdefault(cut[3], []).append((-share, cut))
+    return [cut for s in sorted(by_output) for _, cut in sorted(by_output[s])[:EACH]]
+
+
+def _solve(highs: highspy.Highs) -> str:
+    """Go on from where it was; if that fails, from scratch in other ways. The last answer stands: it is repaired."""
+    done = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
+    for method, tolerance, presolve in (
+        ("simplex", TOLERANCE, "off"), ("simplex", 1e-7, "off"), ("ipm", 1e-8, "on"), ("simplex", 1e-6, "on"),
+    ):  # fmt: skip
+        if tolerance != TOLERANCE or method != "simplex":
+            highs.clearSolver()
+        highs.setOptionValue("solver", method)
+        highs.setOptionValue("presolve", presolve)
+        highs.setOptionValue("primal_feasibility_tolerance", tolerance)
+        highs.setOptionValue("dual_feasibility_tolerance", tolerance)
+        run(highs)
+        if highs.getModelStatus() in done:
+            break
+    return str(highs.modelStatusToString(highs.getModelStatus())).lower()
+
+
+def _draft(lp: NoiseLP, cutting: Cutting, table: Array, duals: Array, status: str) -> Draft:
+    core = cutting.core
+    rest = 2 * core.size  # rows of sums and caps
+    priced: dict[Sight, list[tuple[int, int, float]]] = {}
+    for (pair, vertex, way, s), size, dual in zip(cutting.cuts, cutting.sizes, duals[rest:].tolist(), strict=False):
+        if dual < 0:
+            sight = cutting.pairs[pair].sight(vertex)
+            priced.setdefault(sight, []).append((way, s, -dual / (size * core.unit)))
+    sights = sorted(priced) or some_sights(lp.problem)[:1]
+    u = np.zeros((2 * len(sights), core.size))
+    for i, sight in enumerate(sights):
+        for way, s, price in priced.get(sight, ()):
+            u[2 * i + way, s] = price
+    z = np.maximum(-duals[core.size : rest], 0.0) / core.unit if core.cap is not None else np.zeros(core.size)
+    prices = trusted(lp.seen(sights), core, z, u, SHARES)
+    return Draft(*entries_of(lp, core, table), replace(prices, sights=tuple(sights)), status, "cuts")
