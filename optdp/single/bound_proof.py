@@ -41,7 +41,7 @@ from flint import arb
 from optdp.errors import ArtifactError
 from optdp.numbers.exact import ball, ceil_scaled, floor_scaled, precision
 from optdp.single.certify import mixed_prior, tail_error
-from optdp.single.laws import Laws
+from optdp.single.laws import Laws, Sight, some_sights
 from optdp.single.problem import SingleLTE
 from optdp.single.window import choose_shape
 from optdp.work.account import left, spend
@@ -61,12 +61,14 @@ WORK = 5
 class Prices:
     """A dual point as a file has it: `z[x]` for every input with a row, `u[j][s]` for every constraint and output.
 
-    `v` has a line for every pair of adjacent inputs, with a price for every output; none without a fallback.
+    `v` has a line for every pair of adjacent inputs, with a price for every output; none without a fallback. With
+    observers in doubt, `at[j]` says what the line `u[j]` prices: observer, vertex, two shifts, and which way.
     """
 
     z: list[float]
     u: list[list[float]]
     v: list[list[float]] = field(default_factory=list)
+    at: list[tuple[int, int, int, int, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -87,9 +89,11 @@ def proved_bound(problem: SingleLTE, prices: Prices) -> Fraction | None:
     """A number that is at most the optimum of `problem`; None if to compute it would take too long."""
     with precision():
         shape = choose_shape(problem)
-        size, laws = shape.inputs[1] - shape.inputs[0] + 1, Laws.build(problem, shape)
+        size = shape.inputs[1] - shape.inputs[0] + 1
+        prices, sights = _placed(problem, prices, size) if problem.watched else (prices, None)
+        laws = Laws.build(problem, shape, sights=sights)
         spend(size * (10 + 8 * len(laws.steps)), "the lower bound")
-        if len(prices.z) != size or [len(line) for line in prices.u] != [size] * (2 * len(laws.steps)):
+        if prices.at or len(prices.z) != size or [len(line) for line in prices.u] != [size] * (2 * len(laws.steps)):
             raise ArtifactError("The stored prices must fit the problem. The file was changed.")
         chain = _Chain.of(problem, prices.v, size)
         # Where no cap is asked for there is nothing to price.
@@ -114,6 +118,29 @@ def proved_bound(problem: SingleLTE, prices: Prices) -> Fraction | None:
     return Fraction(max(total, 0), 1 << SUM_BITS)
 
 
+def _placed(problem: SingleLTE, prices: Prices, size: int) -> tuple[Prices, list[Sight]]:
+    """The prices with two lines for each sight that any line prices, and these sights."""
+    right = len(set(prices.at)) == len(prices.at) == len(prices.u)
+    if not right or any(len(line) != size for line in prices.u):
+        raise ArtifactError("The stored prices must fit the problem. The file was changed.")
+    sights = sorted({place[:4] for place in prices.at})
+    for observer, vertex, one, other in sights:
+        worlds = problem.worlds[observer] if 0 <= observer < len(problem.worlds) else None
+        if worlds is None or not 0 <= vertex < worlds.size:
+            raise ArtifactError("The stored prices must be of worlds of the problem's observers. The file was changed.")
+        if (one, other) not in worlds.place(vertex)[0].pairs(problem.adjacency == "all"):
+            raise ArtifactError("The stored prices must be of secrets that are adjacent. The file was changed.")
+    if not sights:
+        sights = some_sights(problem)[:1]
+    lines = [[0.0] * size for _ in range(2 * len(sights))]
+    where = {sight: i for i, sight in enumerate(sights)}
+    for place, line in zip(prices.at, prices.u, strict=True):
+        if place[4] not in (0, 1):
+            raise ArtifactError("The stored prices must be of one way or the other. The file was changed.")
+        lines[2 * where[place[:4]] + place[4]] = line
+    return Prices(prices.z, lines, prices.v), sights
+
+
 class _Columns:
     """The prices of privacy, and what those of a block of outputs take off at most."""
 
@@ -126,6 +153,8 @@ class _Columns:
         self.smallest = [[min(line[block.start : block.stop]) for line in u] for block in self.blocks]
         self.largest = [[max(line[block.start : block.stop]) for line in u] for block in self.blocks]
         self.peaks = [max(line) for line in u]
+        self.priced = [[line for line, peak in enumerate(block) if peak] for block in self.largest]
+        """The lines that price anything in a block."""
         self.least_of: dict[tuple[bool, ...], _Least] = {}
 
     def least(self, row: _Row, x: int, power: int, chain: list[int] | None) -> int | None:
@@ -157,11 +186,11 @@ class _Columns:
                 if own + sum(map(mul, gaps, bounds.here[k])) >= best:
                     continue
                 values = [cost * abs(x - s) ** power + z * abs(x - s) for s in block]
-                for gap, line in zip(gaps, self.u, strict=True):
+                for j in self.priced[k]:
+                    gap, prices = gaps[j], self.u[j][block.start : block.stop]
                     if gap:
-                        prices = line[block.start : block.stop]
                         values = [value + gap * price for value, price in zip(values, prices, strict=True)]
-                self.work += len(block) * each
+                self.work += len(block) * (1 + len(self.priced[k]))
                 found = min(values)
                 if found < best:
                     best, self.likely = found, block.start + values.index(found)
@@ -198,7 +227,7 @@ class _Chain:
 
     @staticmethod
     def of(problem: SingleLTE, v: Sequence[Sequence[float]], size: int) -> _Chain:
-        if not v or problem.fallback_epsilon is None:
+        if not v or problem.chain_epsilon is None:
             return _Chain(None, [], [])
         reach, share = (problem.largest, 1) if problem.adjacency == "all" else (1, problem.largest)
         pairs = [(x, x + far) for far in range(1, min(reach, size - 1) + 1) for x in range(size - far)]
@@ -210,7 +239,7 @@ class _Chain:
             found = [max(int(Fraction(price) * 2**BITS), 0) for price in line]
             out[x] = [a + b for a, b in zip(out[x], found, strict=True)]
             into[y] = [a + b for a, b in zip(into[y], found, strict=True)]
-        return _Chain(ball(problem.fallback_epsilon / share).exp(), out, into)
+        return _Chain(ball(problem.chain_epsilon / share).exp(), out, into)
 
     def at(self, x: int, row: _Row) -> list[int] | None:
         """What the chain adds at each output, in units of `2^-(unit + BITS)`."""

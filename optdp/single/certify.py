@@ -16,7 +16,7 @@ from flint import arb
 
 from optdp.errors import CertificateError
 from optdp.mechanism.matrix import NoiseMatrix, Row
-from optdp.numbers.exact import ball, figure, log_upper, precision, upper_fraction
+from optdp.numbers.exact import ball, figure, log_upper, precision, show, upper_fraction
 from optdp.numbers.pmf import Pmf
 from optdp.objects import Public
 from optdp.people.observer import Observer
@@ -31,6 +31,21 @@ EXPLANATION = (
     "others is the stated prior; it does not hold against one who knows more, nor for a second release."
 )
 """The one sentence that goes with every epsilon under a prior."""
+
+
+def meaning(problem: SingleLTE) -> str:
+    """What the epsilon of a problem means, in a sentence."""
+    if problem.observers == (Observer(),):
+        return EXPLANATION
+    against = [
+        f"{show(problem.epsilon_of(i))} against somebody who knows {one.knows}"
+        for i, one in enumerate(problem.observers)
+    ]
+    return (
+        f"epsilon bounds how far any output moves the belief about one person: it is at most {'; '.join(against)}. "
+        "It holds for every way in which the others' chances may lie within what is stated, and for every mixture of "
+        "them; people must be independent of each other, and it is about one release."
+    )
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,12 @@ def stored(prices: bound.Prices | None) -> dict[str, Any] | None:
     chain = [] if prices.v is None else [row for way in prices.v for row in way]
     if prices.z.size + prices.u.size + sum(row.size for row in chain) > STORED_PRICES:
         return None
-    document = {"z": _numbers(prices.z), "u": [_numbers(row) for row in prices.u]}
+    lines = [*enumerate(prices.u)]
+    named: dict[str, Any] = {}
+    if prices.sights is not None:  # what each line prices, and which way; a line of zeros says nothing
+        lines = [(i, row) for i, row in lines if row.any()]
+        named = {"at": [[*prices.sights[i // 2], i % 2] for i, _ in lines]}
+    document = {"z": _numbers(prices.z), "u": [_numbers(row) for _, row in lines]} | named
     return document | ({"v": [_numbers(row) for row in chain]} if chain else {})
 
 
@@ -112,16 +117,19 @@ def prices_of(provenance: Mapping[str, Any]) -> Prices | None:
         return None
     try:
         parts = [[found["z"]], found["u"], found.get("v", [])]
-        if not found.keys() <= {"z", "u", "v"} or not all(isinstance(part, list) for part in parts):
+        if not found.keys() <= {"z", "u", "v", "at"} or not all(isinstance(part, list) for part in parts):
+            raise ValueError
+        at = found.get("at", [])
+        if any(type(place) is not list or [type(number) for number in place] != [int] * 5 for place in at):
             raise ValueError
         if not all(_PRICES.fullmatch(line) for part in parts for line in part):
             raise ValueError
         (z,), u, v = ([[*map(float, line.split())] for line in part] for part in parts)
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise ArtifactError("Prices must be z, u and v, numbers in text. Found others. The file was changed.") from None
+        raise ArtifactError("Prices must be z, u and v, numbers in text, and at, lists of five. Found others. The file was changed.") from None
     if not all(math.isfinite(price) for line in (z, *u, *v) for price in line):
         raise ArtifactError("Prices must be finite. Found one that is not. The file was changed.")
-    return Prices(z, u, v)
+    return Prices(z, u, v, [(o, k, one, other, way) for o, k, one, other, way in at])
 
 
 def _numbers(values: Any) -> str:

@@ -14,7 +14,7 @@ fewer constraints only make the optimum smaller.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import highspy
@@ -25,7 +25,8 @@ from optdp import work
 from optdp.errors import SolverError
 from optdp.numbers.ordered import exp, product
 from optdp.programs.highs import new_highs, run
-from optdp.single.bound import Draft, Prices
+from optdp.single.bound import Draft
+from optdp.single.chain import solve_chain
 from optdp.single.core import Core, check_memory, entries_of, trusted
 from optdp.single.laws import Sight, some_sights
 from optdp.single.lp import NoiseLP
@@ -43,6 +44,8 @@ RELATIVE = 1e-8
 """A constraint is broken if it is exceeded by more than this share of what is seen."""
 WORTH = 1e-9
 """What may stay broken at all outputs together, as a share of the objective."""
+CHAIN_WORTH = 1e-6
+"""The same where an interior-point method solves, which is less exact."""
 EACH = 3
 """How many constraints of an output are added at a time."""
 ROUNDS = 300
@@ -108,18 +111,18 @@ class Cutting:
                 np.array(starts[:-1], np.int32), np.concatenate(index).astype(np.int32), np.concatenate(value),
             )  # fmt: skip
 
-    def broken(self, table: Array, least: float) -> Iterator[tuple[float, Cut]]:
-        """Constraints that a table breaks by more than `least`: of each pair, way and output the worst of each kind."""
-        for p, pair in enumerate(self.pairs):
-            one, other = product(pair.one, table), product(pair.other, table)
-            for way, (more, less) in enumerate(((one, other), (other, one))):
-                excess = more - pair.e * less
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    share = np.where((excess > least) & (more > 0), excess / more, 0.0)
-                for s in np.flatnonzero(share.max(axis=0) > RELATIVE).tolist():
-                    for k in _peaks(share[:, s]):
-                        if (p, k, way, s) not in self.known:
-                            yield float(share[k, s]), (p, k, way, s)
+
+def _broken(pairs: Sequence[Pair], table: Array, least: float) -> Iterator[tuple[float, Cut]]:
+    """Constraints that a table breaks by more than `least`: of each pair, way and output those at a peak."""
+    for p, pair in enumerate(pairs):
+        one, other = product(pair.one, table), product(pair.other, table)
+        for way, (more, less) in enumerate(((one, other), (other, one))):
+            excess = more - pair.e * less
+            with np.errstate(divide="ignore", invalid="ignore"):
+                share = np.where((excess > least) & (more > 0), excess / more, 0.0)
+            for s in np.flatnonzero(share.max(axis=0) > RELATIVE).tolist():
+                for k in _peaks(share[:, s]):
+                    yield float(share[k, s]), (p, k, way, s)
 
 
 def _peaks(values: Array) -> list[int]:
@@ -171,7 +174,7 @@ def _begin(lp: NoiseLP, core: Core) -> Cutting:
     """The program without privacy, and the constraints at the ends and in the middle of each range."""
     highs = new_highs(presolve="off", small_matrix_value=1e-12)
     highs.passModel(replace(core, gaps=core.gaps[:0]).to_highs())
-    cutting = Cutting(core, _pairs(lp, core), highs)
+    cutting = Cutting(core, _pairs(lp, core.inputs), highs)
     wanted = set(some_sights(lp.problem))
     first = [
         (p, k, way, s)
@@ -185,8 +188,8 @@ def _begin(lp: NoiseLP, core: Core) -> Cutting:
     return cutting
 
 
-def _pairs(lp: NoiseLP, core: Core) -> list[Pair]:
-    mass = lp.mass[core.inputs]
+def _pairs(lp: NoiseLP, inputs: slice) -> list[Pair]:
+    mass = lp.mass[inputs]
     found = []
     for view in views(lp.problem):
         laws, size = view.floats, lp.problem.last + 1
@@ -194,7 +197,7 @@ def _pairs(lp: NoiseLP, core: Core) -> list[Pair]:
         for u in range(view.family.shifts + 1):
             whole = np.zeros((len(laws), size))
             whole[:, u : u + laws.shape[1]] = laws
-            seen[u] = whole[:, core.inputs] * mass
+            seen[u] = whole[:, inputs] * mass
         found += [Pair(view, (u, v), seen[u], seen[v], e) for u, v in view.pairs]
     return found
 
@@ -205,8 +208,9 @@ def _chosen(cutting: Cutting, table: Array, baseline: float) -> list[Cut]:
     value = float((core.cost[:, None] * core.distances**core.power * table).sum())
     least = WORTH * max(value, 1e-9 * baseline) / core.size
     by_output: dict[int, list[tuple[float, Cut]]] = {}
-    for share, cut in cutting.broken(table, least):
-        by_output.setdefault(cut[3], []).append((-share, cut))
+    for share, cut in _broken(cutting.pairs, table, least):
+        if cut not in cutting.known:
+            by_output.setdefault(cut[3], []).append((-share, cut))
     return [cut for s in sorted(by_output) for _, cut in sorted(by_output[s])[:EACH]]
 
 
@@ -244,3 +248,24 @@ def _draft(lp: NoiseLP, cutting: Cutting, table: Array, duals: Array, status: st
     z = np.maximum(-duals[core.size : rest], 0.0) / core.unit if core.cap is not None else np.zeros(core.size)
     prices = trusted(lp.seen(sights), core, z, u, SHARES)
     return Draft(*entries_of(lp, core, table), replace(prices, sights=tuple(sights)), status, "cuts")
+
+
+def solve_chained(lp: NoiseLP, progress: Progress = silent) -> Draft:
+    """The same with a fallback, or an observer who knows everybody else: whole worlds are added to the chain form."""
+    pairs, sights, least = _pairs(lp, slice(None)), some_sights(lp.problem), 0.0
+    for turn in range(ROUNDS):
+        draft = solve_chain(lp.seen(sights), progress)
+        table = np.zeros((len(lp.inputs), len(lp.inputs)))
+        np.add.at(table, (draft.rows, draft.cols), draft.values)
+        least = CHAIN_WORTH * max(draft.objective(lp), 1e-9 * float(lp.problem.cap)) / len(lp.inputs)
+        worst: dict[int, tuple[float, Sight]] = {}
+        for share, (p, k, _, s) in _broken(pairs, table, least):
+            if (sight := pairs[p].sight(k)) not in sights:
+                worst[s] = max(worst.get(s, (0.0, sight)), (share, sight))
+        more = {sight for _, sight in worst.values()}
+        progress(f"round {turn + 1}: {len(sights):,} worlds, {len(more):,} more are needed")
+        if not more or draft.status != "optimal":
+            break
+        sights = sorted({*sights, *more})
+    prices = None if draft.prices is None else replace(draft.prices, sights=tuple(sights))
+    return replace(draft, prices=prices)

@@ -17,7 +17,7 @@ from optdp.programs.highs import solve_highs
 from optdp.single.bound import Draft, Prices, best_window, lower_bound
 from optdp.single.chain import solve_chain
 from optdp.single.core import solve_core
-from optdp.single.cuts import solve_cuts
+from optdp.single.cuts import solve_chained, solve_cuts
 from optdp.single.lp import NoiseLP
 from optdp.single.pairs import solve_pairs
 from optdp.single.truthful import truthful_draft
@@ -33,7 +33,7 @@ CORE_INSTEAD = 600
 
 def _highs(lp: NoiseLP, progress: Progress) -> Draft:
     if lp.problem.watched:
-        return solve_cuts(lp, progress)
+        return solve_cuts(lp, progress) if lp.chain is None else solve_chained(lp, progress)
     if lp.chain is not None:
         return solve_chain(lp, progress)
     truthful = truthful_draft(lp)

@@ -18,7 +18,7 @@ from optdp.numbers.exact import decimal_up, precision, show
 from optdp.sheet import Cell, Sheet, bound_words, decimal, ordinary
 from optdp.single.baseline import CLAMPED_LIMIT, geometric_mechanism
 from optdp.single.bound import NO_DUALS, Draft, lower_bound
-from optdp.single.certify import EXPLANATION, Certificate, certify
+from optdp.single.certify import Certificate, certify, meaning
 from optdp.single.designed import Designed, shown_epsilon
 from optdp.single.engines import engine
 from optdp.single.format import Artifact, check_name, write
@@ -104,7 +104,7 @@ class Solution(Designed[SingleLTE, Certificate]):
             "engine": self.engine,
             "seconds": round(self.seconds, 4),
             "note": self.note,
-            "meaning": EXPLANATION,
+            "meaning": meaning(self.problem),
         }
 
     def sheet(self) -> Sheet:
@@ -138,8 +138,11 @@ class Solution(Designed[SingleLTE, Certificate]):
     def artifact(self) -> Artifact:
         """The self-contained file for production."""
         summary, certificate, matrix = self.summary(), self.certificate, self.mechanism
+        targets = [self.problem.epsilon_of(i) for i in range(len(certificate.observed))]
+        observed = [shown_epsilon(a, b) for a, b in zip(certificate.observed, targets, strict=True)]
         claim = {
             "epsilon": summary["certified_epsilon"],
+            **({"observed": observed} if len(observed) > 1 else {}),
             "ordinary_epsilon": summary["ordinary_epsilon"],
             "mae": decimal_up(certificate.mae),
             "mse": decimal_up(certificate.mse),
@@ -147,7 +150,7 @@ class Solution(Designed[SingleLTE, Certificate]):
             "never_worse": certificate.never_worse,
             "baseline_mae": decimal_up(self.problem.cap),
             "lower_bound": self.bound_claim(),
-            "meaning": EXPLANATION,
+            "meaning": summary["meaning"],
             "explained": "docs/guarantee.md",
         }
         provenance = self.provenance(version("optdp")) | self.bound_proof()
