@@ -42,6 +42,7 @@ from .numbers.sgdl import SGDL as SGDL
 from .order.groups import Groups as Groups
 from .order.problem import OrderShuffle as OrderShuffle
 from .people.learn import iterative_bayesian_update as iterative_bayesian_update
+from .people.observer import Observer as Observer
 from .people.population import Population as Population
 from .plan.problem import MultiLTE as MultiLTE
 from .plan.solve import PlanSolution as PlanSolution

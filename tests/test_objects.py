@@ -25,6 +25,7 @@ from optdp import (
     Laplace,
     MetricShuffle,
     MultiLTE,
+    Observer,
     OrderShuffle,
     Population,
     RealSum,
@@ -50,6 +51,8 @@ PEOPLE: dict[str, Callable[[], Any]] = {
         [[["0.5", "0.5", "0"], ["0", "0.5", "0.5"]]], ["0.25", "0.5", "0.25"]
     ),
     "conservative": lambda: CROWD.conservative("0.5"),
+    "observer": lambda: Observer(("0.05", "0.15"), known=5),
+    "observer between laws": lambda: Observer((["0.5", "0.3", "0.2"], ["0.2", "0.3", "0.5"])),
 }
 PROBLEMS: dict[str, Callable[[], Any]] = {
     "single": lambda: SingleLTE(CROWD, epsilon="0.3"),
@@ -57,6 +60,7 @@ PROBLEMS: dict[str, Callable[[], Any]] = {
     "single without tails": lambda: SingleLTE(SMALL, epsilon="0.5", tail="none"),
     "single, geometric": lambda: SingleLTE(SMALL, epsilon="0.5", method="geometric"),
     "single, several priors": lambda: SingleLTE([CROWD, Population.binomial(60, "0.2")], epsilon="0.5"),
+    "single, watched": lambda: SingleLTE(SMALL, epsilon="0.5", observer=Observer(known=2)),
     "plan": lambda: MultiLTE(PAIR, epsilon="0.5", honest=1),
     "plan, divisible": lambda: MultiLTE(PAIR, epsilon="0.5", honest=1, method="divisible"),
     "plan, geometric": lambda: MultiLTE(PAIR, epsilon="0.5", honest=1, method="geometric"),

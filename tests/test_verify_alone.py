@@ -21,7 +21,7 @@ LOGIC = {
     "optdp.numbers", "optdp.numbers.exact", "optdp.numbers.pmf", "optdp.numbers.sgdl",
     "optdp.numbers.negative_binomial", "optdp.work", "optdp.work.account",
     "optdp.single", "optdp.plan", "optdp.people.population", "optdp.single.problem",
-    "optdp.plan.problem", "optdp.people.files",
+    "optdp.plan.problem", "optdp.people.files", "optdp.people.observer", "optdp.single.watch",
     "optdp.mechanism.matrix", "optdp.single.laws", "optdp.single.certify", "optdp.single.window",
     "optdp.files", "optdp.people", "optdp.mechanism", "optdp.files.atomic", "optdp.files.canonical",
     "optdp.artifact", "optdp.single.format", "optdp.single.claims", "optdp.objects", "optdp.sheet", "optdp.kind",

@@ -43,7 +43,7 @@ def _ends(given: Sequence[Any] | None) -> Ends | None:
     """Two laws: from two probabilities of contributing 1, or from two lists of probabilities."""
     if given is None:
         return None
-    if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != 2:
+    if isinstance(given, str) or len(given) != 2:
         raise ProblemError(f"between must be two probabilities or two laws. Found {shown(given)}.")
     if any(isinstance(end, Sequence) and not isinstance(end, str) for end in given):
         if not all(isinstance(end, Sequence) and not isinstance(end, str) for end in given):
@@ -279,9 +279,7 @@ class Family:
 
     @cached_property
     def _choices(self) -> tuple[int, ...]:
-        return tuple(
-            1 if crowd.fixed else many + 1 for crowd, many in zip(self.crowds, self.uncertain, strict=True)
-        )
+        return tuple(1 if crowd.fixed else many + 1 for crowd, many in zip(self.crowds, self.uncertain, strict=True))
 
     @property
     def size(self) -> int:
@@ -392,4 +390,3 @@ def _splits(total: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:
     for first in range(max(0, total - sum(most[1:])), min(total, most[0]) + 1):
         for rest in _splits(total - first, most[1:]):
             yield (first, *rest)
-

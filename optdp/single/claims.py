@@ -126,7 +126,9 @@ def prices_of(provenance: Mapping[str, Any]) -> Prices | None:
             raise ValueError
         (z,), u, v = ([[*map(float, line.split())] for line in part] for part in parts)
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise ArtifactError("Prices must be z, u and v, numbers in text, and at, lists of five. Found others. The file was changed.") from None
+        raise ArtifactError(
+            "Prices must be z, u and v, numbers in text, and at, lists of five. Found others. The file was changed."
+        ) from None
     if not all(math.isfinite(price) for line in (z, *u, *v) for price in line):
         raise ArtifactError("Prices must be finite. Found one that is not. The file was changed.")
     return Prices(z, u, v, [(o, k, one, other, way) for o, k, one, other, way in at])

@@ -1,6 +1,6 @@
 """The backends: each turns the program of one LTE into a draft. Adding one is a function and a line.
 
-highs          optdp's own engines on HiGHS: the pair form, the core program, or the chain form with a fallback
+highs          optdp's own engines on HiGHS: the first of ENGINES that takes the program and gives an answer
 highs-ipm      the whole program by HiGHS's interior-point method
 cvxpy:<NAME>   the CVXPY model as it stands, by any solver that CVXPY finds
 """
@@ -8,6 +8,7 @@ cvxpy:<NAME>   the CVXPY model as it stands, by any solver that CVXPY finds
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,30 +25,43 @@ from optdp.single.truthful import truthful_draft
 from optdp.single.window import is_pair_form
 from optdp.work import Progress
 
-Engine = Callable[[NoiseLP, Progress], Draft]
-
-
+Backend = Callable[[NoiseLP, Progress], Draft]
 CORE_INSTEAD = 600
 """Up to so many inputs the core program is tried where the pair form has not proved its answer."""
 
 
+@dataclass(frozen=True)
+class Engine:
+    """A way to solve the program with HiGHS: which programs it takes, and a draft, or None for the next to try."""
+
+    accepts: Callable[[NoiseLP], bool]
+    solve: Callable[[NoiseLP, Progress], Draft | None]
+
+
+def _pairs_if_proved(lp: NoiseLP, progress: Progress) -> Draft | None:
+    try:
+        draft = solve_pairs(lp, progress)
+    except SolverError as error:
+        progress(f"{error} Now the core program.")
+        return None
+    kept = draft.status == "interrupted" or len(lp.inputs) > CORE_INSTEAD or _proved(lp, draft)
+    return draft if kept else None
+
+
+ENGINES: dict[str, Engine] = {
+    "chained cuts": Engine(lambda lp: lp.problem.watched and lp.chain is not None, solve_chained),
+    "cuts": Engine(lambda lp: lp.problem.watched, solve_cuts),
+    "chain": Engine(lambda lp: lp.chain is not None, solve_chain),
+    "truthful": Engine(lambda lp: True, lambda lp, _: truthful_draft(lp)),
+    "pairs": Engine(lambda lp: is_pair_form(lp.problem), _pairs_if_proved),
+    "core": Engine(lambda lp: True, solve_core),
+}
+"""In the order in which they are asked."""
+
+
 def _highs(lp: NoiseLP, progress: Progress) -> Draft:
-    if lp.problem.watched:
-        return solve_cuts(lp, progress) if lp.chain is None else solve_chained(lp, progress)
-    if lp.chain is not None:
-        return solve_chain(lp, progress)
-    truthful = truthful_draft(lp)
-    if truthful is not None:
-        return truthful
-    if is_pair_form(lp.problem):
-        try:
-            draft = solve_pairs(lp, progress)
-        except SolverError as error:
-            progress(f"{error} Now the core program.")
-            return solve_core(lp, progress)
-        if draft.status == "interrupted" or len(lp.inputs) > CORE_INSTEAD or _proved(lp, draft):
-            return draft
-    return solve_core(lp, progress)
+    drafts = (engine.solve(lp, progress) for engine in ENGINES.values() if engine.accepts(lp))
+    return next(draft for draft in drafts if draft is not None)
 
 
 def _proved(lp: NoiseLP, draft: Draft) -> bool:
@@ -81,7 +95,7 @@ def _cvxpy(lp: NoiseLP, solver: str) -> Draft:
     return Draft.dense(table, prices if useful else None, status, "plain")
 
 
-BACKENDS: dict[str, Engine] = {"highs": _highs, "highs-ipm": _highs_ipm}
+BACKENDS: dict[str, Backend] = {"highs": _highs, "highs-ipm": _highs_ipm}
 """The backends that are always there; those of CVXPY come on top."""
 
 
@@ -90,8 +104,8 @@ def backends() -> list[str]:
     return [*BACKENDS, *(f"cvxpy:{name}" for name in cvxpy_solvers())]
 
 
-def engine(backend: str) -> Engine:
-    """The engine of that name."""
+def engine(backend: str) -> Backend:
+    """The backend of that name."""
     if backend in BACKENDS:
         return BACKENDS[backend]
     if backend.startswith("cvxpy:"):

@@ -19,6 +19,7 @@ from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import ball, decimal_up, log_upper, precision, show, upper_fraction
 from optdp.single.laws import Laws, Shape, Step, larger_quotient
 from optdp.single.problem import SingleLTE
+from optdp.single.watch import worst_sights
 from optdp.work.account import spend
 
 Tail = Literal["", "below", "above"]
@@ -78,10 +79,15 @@ class WorstSecrets:
     contributions: Pair
     """The contribution under which the output is likelier, and the other."""
     sight: Sight
+    world: str = ""
+    """With observers in doubt: whose eyes it is seen with (`prior`, from 0), and who is where in that world."""
 
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
-        about = {"prior": self.prior, "person": self.person, "people": self.people}
+        if self.world:
+            about: dict[str, Any] = {"observer": self.prior, "vertex": self.person, "world": self.world}
+        else:
+            about = {"prior": self.prior, "person": self.person, "people": self.people}
         return about | {"contributions": list(self.contributions)} | self.sight.document()
 
 
@@ -118,7 +124,10 @@ class Explanation:
 def explain(problem: SingleLTE, matrix: NoiseMatrix) -> Explanation:
     """Where the epsilons of `matrix` under `problem` are reached, whether they hold or not."""
     with precision():
-        laws = Laws.build(problem, Shape.of(matrix))
+        sights = None
+        if problem.watched and matrix.inputs == (0, problem.last):
+            sights = [found.sight for found in worst_sights(problem, matrix).values()]
+        laws = Laws.build(problem, Shape.of(matrix), sights=sights)
         worst = _Worst(problem, laws)
         for s, column in laws.columns(matrix.rows, matrix.denominator).items():
             worst.look(s, "", [value / matrix.denominator for value in column])
@@ -164,6 +173,14 @@ class _Worst:
         if one < other:
             secrets.reverse()
         prior, person = secrets[0].prior, secrets[0].person
+        worlds = self.problem.worlds[prior] if self.problem.watched else None
+        if worlds is not None:
+            limit = self.problem.epsilon_of(prior)
+            sight = sighted(s, one, other, Fraction(self.laws.factor), limit, tail)
+            least = min(secret.contribution for secret in secrets)
+            shown = secrets[0].contribution - least, secrets[1].contribution - least
+            world = worlds.describe(person) + (f" to contribute {least} together" if worlds.known else "")
+            return WorstSecrets(prior, person, 0, shown, sight, world)
         people = self.problem.populations[prior].people[person].count
         contributions = secrets[0].contribution, secrets[1].contribution
         sight = sighted(s, one, other, Fraction(self.laws.factor), self.problem.epsilon, tail)

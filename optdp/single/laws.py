@@ -140,7 +140,8 @@ def _seen(problem: SingleLTE, sights: Sequence[Sight]) -> tuple[list[Secret], li
                     bases[observer, start + k] = ExactPmf(weights, family.unit)
             start += family.size
     places: dict[tuple[int, int, int], int] = {}
-    secrets, steps = [], []
+    secrets: list[Secret] = []
+    steps: list[Step] = []
     for observer, k, *pair in sights:
         for u in pair:
             if (observer, k, u) not in places:

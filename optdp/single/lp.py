@@ -239,7 +239,8 @@ def _envelope(problem: SingleLTE, shape: Shape) -> Array | None:
         for u in range(view.family.shifts + 1):
             run = slice(u, u + len(peaks))
             found[run] = np.maximum(found[run], peaks)
-    return found * np.array([float(mass) for mass in shape.masses])
+    envelope: Array = found * np.array([float(mass) for mass in shape.masses])
+    return envelope
 
 
 def pair_seconds(size: int) -> float:

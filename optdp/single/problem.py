@@ -138,7 +138,9 @@ class SingleLTE(Problem["Solution"]):
         if not priors:
             raise ProblemError("population must be one prior or a list of several. Found an empty list.")
         check_fallback(
-            self.epsilon, self.fallback_epsilon, ' For ordinary privacy at epsilon itself say known = "all" of the observer.'
+            self.epsilon,
+            self.fallback_epsilon,
+            ' For ordinary privacy at epsilon itself say known = "all" of the observer.',
         )
         check_choices(self, tail=Tail, objective=Objective, adjacency=Adjacency, method=Method)
         if len(mix) != len(priors) or min(mix) < 0 or sum(mix) != 1:
@@ -212,14 +214,31 @@ class SingleLTE(Problem["Solution"]):
         return min(asked, default=None)
 
     @property
-    def outside(self) -> bool:
-        """Whether the population, our own belief, is not among the worlds that the first observer holds possible."""
-        worlds = self.worlds[0] if self.worlds else None
-        if worlds is None:
-            return False
+    def outside(self) -> str:
+        """A warning, if the population, our own belief, lies outside the range of an observer."""
         laws = [law for law, _ in self.populations[0].laws]
-        ends = self.observers[0].between
-        return ends is not None and not all(_between(law, *ends) for law in laws)
+        for one in self.observers:
+            if one.between is not None and not all(_between(law, *one.between) for law in laws):
+                return (
+                    "the population lies outside the observer's range: the error is measured under the population, "
+                    "but nothing is promised to hold there"
+                )
+        return ""
+
+    @property
+    def promise(self) -> str:
+        """What its epsilon is called."""
+        return "epsilon under the prior" if self.observers == (Observer(),) else "epsilon for the observer"
+
+    @property
+    def watchers(self) -> list[tuple[str, str]]:
+        """The observers for a table of facts, if any is named."""
+        if self.observers == (Observer(),):
+            return []
+        return [
+            ("observer", one.describe + (f"; epsilon {show(self.epsilon_of(i))}" if i else ""))
+            for i, one in enumerate(self.observers)
+        ]
 
     @property
     def weights(self) -> tuple[Fraction, ...]:
@@ -288,6 +307,4 @@ def _between(law: Sequence[Fraction], low: Sequence[Fraction], high: Sequence[Fr
     if low[wide] == high[wide]:
         return tuple(law) == tuple(low)
     share = (law[wide] - low[wide]) / (high[wide] - low[wide])
-    return 0 <= share <= 1 and all(
-        value == a + share * (b - a) for value, a, b in zip(law, low, high, strict=True)
-    )
+    return 0 <= share <= 1 and all(value == a + share * (b - a) for value, a, b in zip(law, low, high, strict=True))

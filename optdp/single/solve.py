@@ -112,8 +112,9 @@ class Solution(Designed[SingleLTE, Certificate]):
         figures, problem = self.summary(), self.problem
         facts: list[tuple[str, Cell | str]] = [
             ("problem", "; ".join(prior.describe for prior in problem.populations)),
+            *problem.watchers,
             ("status", f"{self.status}  ({self.backend}, {self.engine}, {self.seconds:.2f} s)"),
-            ("epsilon under the prior", f"{decimal(figures['certified_epsilon'])}  (wanted {figures['epsilon']})"),
+            (problem.promise, f"{decimal(figures['certified_epsilon'])}  (wanted {figures['epsilon']})"),
             ("ordinary epsilon", ordinary(figures["ordinary_epsilon"])),
             *self.compared("MAE, optdp", self.baseline_mae),
         ]
@@ -275,7 +276,8 @@ def _not_worse_than_clamped(found: Solution, begin: float) -> Solution:
 
 def _note(problem: SingleLTE, certificate: Certificate, draft: Draft | None = None) -> str:
     """What a user of this solution should be told; `draft` is what a solver gave."""
-    notes = [NO_DUALS] if draft is not None and draft.prices is None and draft.status.startswith("optimal") else []
+    notes = [problem.outside] if problem.outside else []
+    notes += [NO_DUALS] if draft is not None and draft.prices is None and draft.status.startswith("optimal") else []
     if (certificate.mae if problem.objective == "mae" else certificate.mse) <= NEGLIGIBLE * problem.baseline:
         notes.append(
             "the prior alone hides everybody: the error is below 1e-12 of that of geometric noise, and the gap is "

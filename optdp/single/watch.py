@@ -158,9 +158,9 @@ def _in_pairs(view: View, table: Table) -> Iterator[tuple[tuple[int, int], list[
         kept.pop(v - view.family.reach, None)
 
 
-def epsilons(problem: SingleLTE, matrix: NoiseMatrix, ordinary: Fraction | None, progress: Progress) -> list[
-    Fraction | None
-]:
+def epsilons(
+    problem: SingleLTE, matrix: NoiseMatrix, ordinary: Fraction | None, progress: Progress
+) -> list[Fraction | None]:
     """The epsilon against each observer, for a whole contribution; None if it is infinite.
 
     Nobody sees more than one who knows everybody else. That is all that is looked at where inputs have no row.

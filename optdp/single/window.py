@@ -29,7 +29,8 @@ def choose_shape(problem: SingleLTE) -> Shape:
     if not is_pair_form(problem):
         raise ProblemError(
             f"Larger sums than {FULL_LIMIT:,} are for one prior, one kind of person with contributions 0 and 1, no "
-            f"fallback, and an observer who knows exactly the population. Found sums up to {last:,}. Use fewer people, or coarser contributions."
+            f"fallback, and an observer who knows exactly the population. Found sums up to {last:,}. Use fewer people, "
+            "or coarser contributions."
         )
     if not tail and problem.never_worse:
         if last > 20 * FULL_LIMIT:
