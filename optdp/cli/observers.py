@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 import optdp.work as work
 from optdp.cli.arguments import AllowOutside, AsJson, Deadline, ProblemPath
-from optdp.cli.printing import out, plain, print_json, working
+from optdp.cli.printing import err, out, plain, print_json, working
 from optdp.errors import ProblemError
 from optdp.files.atomic import check_apart, check_writable, write_bytes
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from optdp.single.ladder import Rung
 
 
@@ -43,7 +43,7 @@ def observers(
             raise ProblemError(f"--out must end in .html. Found {save.name!r}.")
         check_writable(save)
         check_apart(save, {"the problem": problem})
-    console = out if out.is_terminal else Console(file=sys.stdout, soft_wrap=True, emoji=False, width=160)
+    console = err if out.is_terminal and err.is_terminal else out  # rows go above the line that says what is running
     with working(deadline) as (say, clock):
         say("reading the problem")
         file = load_file(problem, allow_outside=allow_outside)

@@ -175,7 +175,15 @@ def ladder(
     --------
     >>> from optdp import Population, SingleLTE, ladder
     >>> for rung in ladder(SingleLTE(Population.binomial(10, "0.2"), epsilon=1)).rungs:
-    ...     print(rung.label, round(rung.error, 3))
+    ...     print(f"{rung.label:34} {rung.error:.4f}")
+    exactly the prior (yours)          0.2875
+    between 0.18 and 0.22              0.3438
+    between 0.1 and 0.3                0.4261
+    between 0.1 and 0.3, 1 known       0.5618
+    between 0.1 and 0.3, 2 known       0.6218
+    everybody else: ordinary privacy   0.8509
+    geometric noise                    0.8509
+    nothing published                  0.9664
     """
     if not isinstance(problem, SingleLTE):
         raise ProblemError(f"A ladder of observers is for a SingleLTE. Found {shown(problem)}.")
