@@ -163,7 +163,7 @@ def ladder(
     deadline : float, optional
         Seconds after which it ends with the rungs that are done.
     seen : callable, optional
-        Is called with each rung when it is done.
+        Is called with each rung, in their order, as soon as it is done.
 
     Returns
     -------
@@ -282,33 +282,45 @@ def _reach(watched: Sequence[Observer]) -> tuple[float, Fraction]:
 def _climbed(problem: SingleLTE, say: Progress, seen: Callable[[Rung], object]) -> Ladder:
     *rungs, geometric, nothing = steps(problem)
     guess, most = without_data(problem)
+    solved: dict[Step, Rung] = {}
     done: list[Rung] = []
     stopped = ""
 
     def keep(rung: Rung) -> None:
-        least = done[0].error if done else rung.error
-        done.append(_placed(rung, least, most))
+        exact = solved.get(rungs[0])
+        done.append(_placed(rung, None if exact is None else exact.error, most))
         seen(done[-1])
 
     try:
-        for number, step in enumerate(rungs, start=1):
+        for number, step in enumerate(sorted(rungs, key=_effort), start=1):
             place = f"{number} of {len(rungs)}, {step.label}"
             say(place)
             rung = _solved(problem, step, _within(place, say))
             if rung.status != "interrupted":
-                keep(rung)
+                solved[step] = rung
+            while len(done) < len(rungs) and rungs[len(done)] in solved:  # shown in the order of knowledge
+                keep(solved[rungs[len(done)]])
             if rung.status == "interrupted" or work.stopped() is not None:
                 raise work.stopped() or work.Stopped
     except KeyboardInterrupt as stop:
         stopped = stop.why if isinstance(stop, work.Stopped) else "interrupted"
-    missing = tuple(rungs[len(done) :])
+    missing = [step for step in rungs if step not in solved]
     with work.held(later=False):
+        for step in rungs[len(done) :]:
+            if step in solved:
+                keep(solved[step])
         if not stopped or problem.tail == "geometric":  # then it takes no time
             keep(_geometric(problem, geometric))
         else:
-            missing = (*missing, geometric)
-        keep(Rung(nothing, most, share=None, status="computed", note=f"the best guess without data: {guess:,}"))
-    return Ladder(problem, tuple(done), missing, stopped if missing else "")
+            missing.append(geometric)
+        keep(Rung(nothing, most, status="computed", note=f"the best guess without data: {guess:,}"))
+    return Ladder(problem, tuple(done), tuple(missing), stopped if missing else "")
+
+
+def _effort(step: Step) -> int:
+    """Known people take longest, the more the longer; they come last, so that a deadline leaves both ends."""
+    known = step.observers[0].known
+    return 1 if known == "all" else 0 if known == 0 else 1 + known
 
 
 def _within(place: str, say: Progress) -> Progress:

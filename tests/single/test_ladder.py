@@ -225,8 +225,29 @@ def test_interrupted_what_is_done_is_kept(tail: Any, left: int, monkeypatch: pyt
     assert len(found.rungs) == left  # clamped noise is a table of its own, which takes time
     assert [rung.label for rung in found.rungs][:2] == names(found.problem)[:2]
     assert found.rungs[-1].share == 1.0
+    assert found.missing[0].label == "between 0.1 and 0.3"
     assert found.summary()["status"] == "interrupted"
     assert "interrupted; not done: between 0.1 and 0.3; " in found.note
+
+
+def test_known_people_come_last_but_are_shown_in_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a deadline leaves both ends of the ladder."""
+    monkeypatch.setattr(rooms, "solve_single", stopping(after=4))
+    seen: list[Rung] = []
+    found = ladder(SingleLTE(FEW, epsilon="0.7"), seen=seen.append)
+    assert tuple(seen) == found.rungs
+    every = names(found.problem)
+    assert [rung.label for rung in found.rungs] == [*every[:3], *every[-3:]]
+    assert [step.label for step in found.missing] == every[3:-3]
+
+
+def test_interrupted_at_once_there_is_no_way_to_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooms, "solve_single", stopping(after=0))
+    found = ladder(SingleLTE(FEW, epsilon="0.7"))
+    assert [(rung.label, rung.share) for rung in found.rungs] == [
+        ("geometric noise", None),
+        ("nothing published", None),
+    ]
 
 
 def test_a_deadline_ends_it() -> None:
