@@ -177,18 +177,18 @@ def ladder(
     >>> for rung in ladder(SingleLTE(Population.binomial(10, "0.2"), epsilon=1)).rungs:
     ...     print(f"{rung.label:34} {rung.error:.4f}")
     exactly the prior (yours)          0.2875
-    between 0.18 and 0.22              0.3438
-    between 0.1 and 0.3                0.4261
+    between 0.18 and 0.22              0.3439
+    between 0.1 and 0.3                0.4262
     between 0.1 and 0.3, 1 known       0.5618
-    between 0.1 and 0.3, 2 known       0.6218
+    between 0.1 and 0.3, 2 known       0.6219
     everybody else: ordinary privacy   0.8509
     geometric noise                    0.8509
     nothing published                  0.9664
     """
     if not isinstance(problem, SingleLTE):
         raise ProblemError(f"A ladder of observers is for a SingleLTE. Found {shown(problem)}.")
-    with reporting(progress) as say, work.deadline(deadline):
-        return _climbed(problem, say, seen)
+    with reporting(progress) as say:
+        return _climbed(problem, say, deadline, seen)
 
 
 def steps(problem: SingleLTE) -> tuple[Step, ...]:
@@ -279,7 +279,7 @@ def _reach(watched: Sequence[Observer]) -> tuple[float, Fraction]:
 # ---------------------------------------------------------------------- solving them
 
 
-def _climbed(problem: SingleLTE, say: Progress, seen: Callable[[Rung], object]) -> Ladder:
+def _climbed(problem: SingleLTE, say: Progress, deadline: float | None, seen: Callable[[Rung], object]) -> Ladder:
     *rungs, geometric, nothing = steps(problem)
     guess, most = without_data(problem)
     solved: dict[Step, Rung] = {}
@@ -292,20 +292,21 @@ def _climbed(problem: SingleLTE, say: Progress, seen: Callable[[Rung], object]) 
         seen(done[-1])
 
     try:
-        for number, step in enumerate(sorted(rungs, key=_effort), start=1):
-            place = f"{number} of {len(rungs)}, {step.label}"
-            say(place)
-            rung = _solved(problem, step, _within(place, say))
-            if rung.status != "interrupted":
-                solved[step] = rung
-            while len(done) < len(rungs) and rungs[len(done)] in solved:  # shown in the order of knowledge
-                keep(solved[rungs[len(done)]])
-            if rung.status == "interrupted" or work.stopped() is not None:
-                raise work.stopped() or work.Stopped
+        with work.deadline(deadline):
+            for number, step in enumerate(sorted(rungs, key=_effort), start=1):
+                place = f"{number} of {len(rungs)}, {step.label}"
+                say(place)
+                rung = _solved(problem, step, _within(place, say))
+                if rung.status != "interrupted":
+                    solved[step] = rung
+                while len(done) < len(rungs) and rungs[len(done)] in solved:  # shown in the order of knowledge
+                    keep(solved[rungs[len(done)]])
+                if rung.status == "interrupted" or work.stopped() is not None:
+                    raise work.stopped() or work.Stopped
     except KeyboardInterrupt as stop:
         stopped = stop.why if isinstance(stop, work.Stopped) else "interrupted"
-    missing = [step for step in rungs if step not in solved]
     with work.held(later=False):
+        missing = [step for step in rungs if step not in solved]
         for step in rungs[len(done) :]:
             if step in solved:
                 keep(solved[step])
