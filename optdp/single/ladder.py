@@ -236,13 +236,25 @@ def ranges(prior: Population) -> list[Observer]:
         return []
     if len(prior.laws) > 1:
         mean = sum((law[1] * count for law, count in prior.laws), Fraction(0)) / prior.size
-        return [Observer(margin=_decimal(mean * share, math.ceil)) for share in SHARES] if mean else []
+        return [_around(prior, _decimal(mean * share, math.ceil)) for share in SHARES] if mean else []
     p = prior.laws[0][0][1]
     ends = [
         (_decimal(p * (1 - share), math.floor), _decimal(min(p * (1 + share), Fraction(1)), math.ceil))
         for share in SHARES
     ]
     return [Observer(between=pair) for pair in ends if pair[0] < pair[1]]
+
+
+def _around(prior: Population, margin: Fraction) -> Observer:
+    """A margin around each kind of people; where these are too many to look at, one range for all of them."""
+    one = Observer(margin=margin)
+    try:
+        one.worlds(prior)
+    except ProblemError:
+        chances = [law[1] for law, _ in prior.laws]
+        low, high = max(min(chances) - margin, Fraction(0)), min(max(chances) + margin, Fraction(1))
+        return Observer(between=(_decimal(low, math.floor), _decimal(high, math.ceil)))
+    return one
 
 
 def _decimal(value: Fraction, rounded: Callable[[Fraction], int]) -> Fraction:

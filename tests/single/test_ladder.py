@@ -155,6 +155,15 @@ def test_where_no_range_can_be_stated() -> None:
     ]  # fmt: skip
 
 
+def test_many_kinds_of_people_have_one_range_for_all() -> None:
+    crowd = Population.independent([["0.9", "0.1"]] * 60 + [["0.8", "0.2"]] * 60 + [["0.7", "0.3"]] * 60)
+    with pytest.raises(ProblemError, match="one range for all kinds"):
+        SingleLTE(crowd, epsilon=1, observer=Observer(margin="0.02"))
+    assert names(SingleLTE(crowd, epsilon=1))[1:4] == [
+        "between 0.08 and 0.32", "between 0 and 0.4", "between 0 and 0.4, 2 known",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("objective", ["mae", "mse"])
 def test_nothing_published_is_the_best_constant(objective: Any) -> None:
     n, p = 30, Fraction(13, 100)
