@@ -415,3 +415,20 @@ def test_random_problems(seed: int, tmp_path: Path) -> None:
         assert quotient is not None
         assert quotient <= bound
     assert found.gap is None or found.gap < 1e-4
+
+
+def test_a_household(tmp_path: Path) -> None:
+    """docs/guarantee.md: two people who are always ill together have twice the epsilon, if one other may be known."""
+    problem = SingleLTE(
+        Population.binomial(9, "0.2"), "0.7", tail="none", never_worse=False, observer=Observer(("0.1", "0.3"), known=1)
+    )
+    solve(problem).save(tmp_path / "a.json")
+    checked = Checked(tmp_path / "a.json")
+    table, others = checked.table(9), worlds([ends("0.1", "0.3")] * 8, 0)
+    for rest, _, _ in others:  # seven others; the couple contributes 0 or 2
+        for s in range(10):
+            alone, together = (
+                sum(chance * table[x + j].get(s, Fraction(0)) for x, chance in enumerate(rest)) for j in (0, 2)
+            )
+            assert alone <= exp_below(Fraction(14, 10)) * together
+            assert together <= exp_below(Fraction(14, 10)) * alone
