@@ -26,8 +26,7 @@ from optdp.errors import ArtifactError, CertificateError, ProblemError
 from optdp.files.atomic import LONG_BYTES, LONG_VALUES, name_of, read_bytes, write_bytes
 from optdp.files.canonical import canonical, check, parse
 from optdp.numbers.exact import show, shown, to_fraction
-from optdp.order.groups import FILES, Groups, Whole
-from optdp.order.mechanism import DISTANCES, alpha_of, dispersion, measured
+from optdp.order.mechanism import DISTANCES, FILES, Groups, Whole, alpha_of, dispersion, measured
 from optdp.order.sources import GroupsModel
 
 if TYPE_CHECKING:

@@ -21,9 +21,8 @@ from scipy.sparse import coo_array, csgraph, csr_array
 
 from optdp.errors import ProblemError
 from optdp.numbers.ordered import times
-from optdp.order.groups import Groups, Whole
+from optdp.order.mechanism import Groups, Reals, Whole
 
-Reals = NDArray[np.float64]
 STEPS = 100
 """Steps at most."""
 SETTLED = 1e-4

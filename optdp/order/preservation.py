@@ -45,7 +45,7 @@ from optdp.numbers.exact import (
     to_fraction,
     upper_fraction,
 )
-from optdp.order.groups import Whole
+from optdp.order.mechanism import Whole
 from optdp.order.sampling import Window, checked_ratio, kendall_word
 
 EXACT = 60

@@ -35,7 +35,7 @@ from optdp.errors import ProblemError
 from optdp.numbers.draws import CHUNK, ROUNDS, Source
 from optdp.numbers.exact import Number, ball, check_whole, floor_scaled, precision, shown, to_fraction
 from optdp.numbers.negative_binomial import SOURCE_BITS, looked_up
-from optdp.order.groups import LARGEST_N, Whole
+from optdp.order.mechanism import LARGEST_N, Whole
 
 DIGIT_BITS = 10
 """The most bits of one digit: the longest table of a digit that is cut off has `2^DIGIT_BITS` entries."""

@@ -25,11 +25,11 @@ from optdp.errors import ProblemError
 from optdp.files.atomic import check_apart, check_writable
 from optdp.numbers.draws import Source
 from optdp.numbers.exact import show
-from optdp.order.bounds import lower_bound
-from optdp.order.descent import Descent, Tables, distinct
 from optdp.order.format import write_order
-from optdp.order.groups import FILES, Groups, Whole
 from optdp.order.mechanism import (
+    FILES,
+    Groups,
+    Whole,
     alpha_of,
     dispersion,
     near_uniform,
@@ -42,6 +42,7 @@ from optdp.order.mechanism import (
 from optdp.order.orderings import along, applicable, ordered, together
 from optdp.order.problem import OrderShuffle
 from optdp.order.sampling import check_order, shuffled
+from optdp.order.search import Descent, Tables, distinct, lower_bound
 from optdp.order.study import Findings
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Sheet

@@ -37,9 +37,9 @@ from optdp.files.data import read_columns
 from optdp.files.models import Exact, Strict, plain_number
 from optdp.numbers.draws import Source
 from optdp.numbers.exact import check_between, check_whole, shown
-from optdp.order.groups import LARGEST_N, Groups, Whole, runs
-from optdp.order.neighbourhoods import Reals, check_points, from_graph
+from optdp.order.mechanism import LARGEST_N, Groups, Reals, Whole, runs
 from optdp.order.sampling import check_order, shuffled, uniform_word
+from optdp.order.sources import check_points, from_graph
 
 COLOURS = 8
 APART = 4.0

@@ -18,10 +18,9 @@ from numpy.typing import ArrayLike
 
 from optdp.numbers.draws import Source
 from optdp.numbers.exact import Number, check_whole, to_fraction
-from optdp.order.groups import Groups, Whole
-from optdp.order.mechanism import paper_sensitivity, placed, ratio, sensitivities, sensitivity
-from optdp.order.neighbourhoods import Reals, from_points
+from optdp.order.mechanism import Groups, Reals, Whole, paper_sensitivity, placed, ratio, sensitivities, sensitivity
 from optdp.order.orderings import Ordering, along, applicable, bfs
+from optdp.order.sources import from_points
 from optdp.order.study import (
     Model,
     Shuffle,

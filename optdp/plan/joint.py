@@ -226,12 +226,7 @@ class Try:
     """How far above its optimum a program may end, relatively."""
 
 
-def descend(
-    attempt: Try,
-    problem: MultiLTE,
-    progress: Progress,
-    effort: Effort | None = None,
-) -> Iterator[Draft]:
+def descend(attempt: Try, problem: MultiLTE, progress: Progress, effort: Effort | None = None) -> Iterator[Draft]:
     """Sweep over the parties with each pace in turn; yield every plan that is better than the one before.
 
     The work is added to `effort`; no block is begun once that is over. The slack shrinks from block to block,

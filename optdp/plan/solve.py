@@ -15,14 +15,13 @@ from optdp.errors import CertificateError, OptdpError, ProblemError, SolverError
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.mechanism.shared_noise import SharedNoise
 from optdp.numbers.exact import decimal_up, precision, show
-from optdp.plan.certificate import EXPLANATION, PlanCertificate, listed_parties
+from optdp.plan.certificate import EXPLANATION, PlanCertificate, bounding, listed_parties
 from optdp.plan.certify import certify_plan
 from optdp.plan.divisible import design, geometric
+from optdp.plan.format import check_target as check_plan_folder
+from optdp.plan.format import plan_files, write_plan
 from optdp.plan.joint import MOST_PRODUCTS, NARROW, ROOM, Draft, Size, check_cells, descend, rounded, starts
-from optdp.plan.merged import bounding
 from optdp.plan.problem import MultiLTE
-from optdp.plan.verify import check_target as check_plan_folder
-from optdp.plan.verify import plan_files, write_plan
 from optdp.sheet import Cell, Sheet, decimal
 from optdp.single.bound import Prices
 from optdp.single.designed import Designed, shown_epsilon
@@ -326,12 +325,7 @@ def _alone(problem: MultiLTE, reserve: Fraction, progress: Progress) -> list[Noi
         key = (populations, step)
         if key not in found:
             progress(f"party {i}: a first table that is private alone")
-            single = SingleLTE(
-                populations,
-                step * populations[0].largest * reserve,
-                tail="none",
-                never_worse=False,
-            )
+            single = SingleLTE(populations, step * populations[0].largest * reserve, tail="none", never_worse=False)
             first = solve_single(single)
             if first.status == "interrupted":
                 raise KeyboardInterrupt

@@ -47,9 +47,7 @@ def epsilon_under(first: Plan, second: World | Sequence[World], third: None = No
 
 
 def epsilon_under(
-    first: SingleLTE | Plan,
-    second: NoiseMatrix | World | Sequence[World],
-    third: Population | World | None = None,
+    first: SingleLTE | Plan, second: NoiseMatrix | World | Sequence[World], third: Population | World | None = None
 ) -> Fraction | None:
     """The real epsilon if the world differs from the prior.
 

@@ -31,9 +31,8 @@ from optdp.errors import OptdpError
 from optdp.files import atomic
 from optdp.plan.aggregate import join
 from optdp.plan.divisible_certify import certify_shared
-from optdp.plan.format import Member
+from optdp.plan.format import Member, check_target
 from optdp.plan.solve import PlanSolution
-from optdp.plan.verify import check_target
 from tests.cli.test_cli import optdp
 from tests.spelling import as_written
 

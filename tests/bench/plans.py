@@ -20,7 +20,7 @@ from rich.table import Table
 from optdp import SGDL, MultiLTE, Population, solve
 from optdp.plan.joint import Draft
 from optdp.plan.parties import parties_of
-from tests.plan.block_model import to_cvxpy
+from tests.plan.models import to_cvxpy
 
 CASES: list[tuple[int, int, str, str, int]] = [
     (2, 25, "0.5", "0.5", 14),

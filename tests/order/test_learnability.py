@@ -11,8 +11,8 @@ import pytest
 
 from optdp.errors import ProblemError
 from optdp.numbers.draws import Source
-from optdp.order.groups import Groups
-from optdp.order.neighbourhoods import from_points
+from optdp.order.mechanism import Groups
+from optdp.order.sources import from_points
 from optdp.order.study import (
     accuracy,
     crescents,

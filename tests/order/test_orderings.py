@@ -14,12 +14,10 @@ from scipy.spatial import cKDTree
 
 from optdp.errors import ProblemError
 from optdp.order import solve as portfolio
-from optdp.order.bounds import lower_bound
-from optdp.order.descent import Descent, Tables, distinct
-from optdp.order.groups import Groups
-from optdp.order.mechanism import sensitivities, sensitivity
+from optdp.order.mechanism import Groups, sensitivities, sensitivity
 from optdp.order.orderings import NEED_POINTS, ORDERINGS, adjacency, applicable, ordered, together
 from optdp.order.orderings import along_eigenvector as along
+from optdp.order.search import Descent, Tables, distinct, lower_bound
 from optdp.order.solve import best_order
 from optdp.work import account as budget
 from optdp.work.account import Budget

@@ -34,9 +34,9 @@ from optdp import (
     verify_plan,
 )
 from optdp.plan.block import Block, improve
+from optdp.plan.certificate import bounding
 from optdp.plan.certify import certify_plan
 from optdp.plan.joint import MOST_PRODUCTS, Draft, Size, descend, multisets, starts
-from optdp.plan.merged import bounding
 from optdp.plan.parties import parties_of
 from optdp.work.account import Effort
 from tests.checkers import agrees
@@ -613,7 +613,7 @@ def test_improved_tables(fallback):
 @pytest.mark.parametrize(("fallback", "floor"), [(None, 1e-4), ("2", 1e-7)])
 def test_improved_tables_are_optimal(fallback, floor):
     pytest.importorskip("cvxpy")
-    from tests.plan.block_model import to_cvxpy
+    from tests.plan.models import to_cvxpy
 
     slack = 1e-6
     for block, table in private_blocks(tiny_problem(fallback=fallback)):
