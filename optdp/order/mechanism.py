@@ -120,14 +120,25 @@ class Groups(Public):
         return np.repeat(np.arange(len(self), dtype=np.int64), self.sizes)
 
     @cached_property
+    def firsts(self) -> Whole:
+        """The first member of every group; 0 of an empty one."""
+        first = np.zeros(len(self), dtype=np.int64)
+        some = self.sizes > 0
+        first[some] = self.members[self.starts[:-1][some]]
+        return first
+
+    @cached_property
+    def side_by_side(self) -> int:
+        """The sensitivity of the largest group if its members stand side by side: no order is below."""
+        return int((self.sizes * (self.sizes - 1) // 2).max(initial=0))
+
+    @cached_property
     def parts(self) -> tuple[int, Whole]:
         """How many parts there are that no group joins, and in which of them every record is."""
         from scipy.sparse import csgraph, csr_array  # verifying an order does without
 
-        some = self.sizes > 0
-        first = np.zeros(len(self), dtype=np.int64)
-        first[some] = self.members[self.starts[:-1][some]]
-        joined = csr_array((np.ones(len(self.members)), (first[self.owners], self.members)), shape=(self.n, self.n))
+        ends = self.firsts[self.owners], self.members
+        joined = csr_array((np.ones(len(self.members)), ends), shape=(self.n, self.n))
         count, part = csgraph.connected_components(joined, directed=False)
         return int(count), part.astype(np.int64)
 

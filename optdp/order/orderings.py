@@ -156,7 +156,7 @@ CURVE_BITS = 62
 def adjacency(groups: Groups) -> csr_array:
     """The graph of the groups, symmetric, without loops, every edge with weight one."""
     owners, members = groups.owners, groups.members
-    centre = owners if own(groups) else _first_members(groups)[owners]
+    centre = owners if own(groups) else groups.firsts[owners]
     real = centre != members
     ends = np.concatenate((centre[real], members[real])), np.concatenate((members[real], centre[real]))
     graph = coo_array((np.ones(len(ends[0])), ends), shape=(groups.n, groups.n)).tocsr()
@@ -236,10 +236,15 @@ def _breadth_first(graph: csr_array, roots: Whole) -> tuple[Whole, Whole]:
     above = csr_array((np.ones(len(indices)), indices, starts), shape=(size + 1, size + 1))  # one vertex over the roots
     order, before = csgraph.breadth_first_order(above, size, directed=True)
     before[size] = size
-    depth, parent = (before != np.arange(size + 1)).astype(np.int64), before
+    return order[1:].astype(np.int64), depths(before)[:size] - 1
+
+
+def depths(parent: Whole) -> Whole:
+    """How far each vertex of a forest is from its root, which is its own parent."""
+    depth: Whole = (parent != np.arange(len(parent))).astype(np.int64)
     while (more := depth[parent]).any():
         depth, parent = depth + more, parent[parent]
-    return order[1:].astype(np.int64), depth[:size] - 1
+    return depth
 
 
 def spectral(groups: Groups) -> Whole:
@@ -272,37 +277,24 @@ def hilbert(groups: Groups) -> Whole:
     return together(groups, np.argsort(_hilbert_places(_points(groups, "hilbert")), kind="stable"))
 
 
-def together(groups: Groups, order: Whole) -> Whole:
-    """The same order with the components one after another, by where they begin: no sensitivity rises, since only
-    records that have nothing to do with a group leave the gaps between its members."""
-    count, label = groups.parts
-    if count == 1:
-        return order
-    seen = label[order]
+def together(groups: Groups, order: Whole, met: Whole | None = None) -> Whole:
+    """The same order with the components one after another, by where they begin, there or in the order `met`.
+
+    No sensitivity rises: only records that have nothing to do with a group leave the gaps between its members.
+    """
+    count, part = groups.parts
     begin = np.full(count, groups.n, dtype=np.int64)
-    np.minimum.at(begin, seen, np.arange(groups.n))
-    return order[np.argsort(begin[seen], kind="stable")]
+    np.minimum.at(begin, part[order if met is None else met], np.arange(groups.n))
+    return order[np.argsort(begin[part[order]], kind="stable")]
 
 
 def along(groups: Groups, order: Whole) -> Whole:
-    """The same order with parts that share no group one after another, as a curve through the points meets them.
+    """The same order with the components one after another, as a curve through the points meets them.
 
-    No sensitivity rises by it, but more is learned: the shuffle mixes records that follow each other in the order, and
-    now these are neighbours even if they are in no group together.
+    More is learned by it: the shuffle mixes records that follow each other in the order, and now these are neighbours
+    even if they are in no group together.
     """
-    if groups.points is None:
-        return order
-    count, part = groups.parts
-    met = np.full(count, groups.n, dtype=np.int64)
-    np.minimum.at(met, part[hilbert(groups)], np.arange(groups.n))
-    return order[np.argsort(met[part[order]], kind="stable")]
-
-
-def _first_members(groups: Groups) -> Whole:
-    first = np.zeros(len(groups), dtype=np.int64)
-    some = groups.sizes > 0
-    first[some] = groups.members[groups.starts[:-1][some]]
-    return first
+    return order if groups.points is None else together(groups, order, hilbert(groups))
 
 
 def _by_group_size(groups: Groups) -> Whole:

@@ -2,22 +2,18 @@
 
 A word `W` is a permutation of the positions `0..n-1` of the reference order: the value at position `W[k]` goes to
 position `k`. Its law is `Pr[W] ~ q^d(W)`, `q = e^-theta`, where `d` counts inversions (Kendall) or places `W[k] != k`
-(Hamming). `q = 1` is the uniform shuffle, `q = 0` leaves everything in place.
+(Hamming). `q = 1` is the uniform shuffle, `q = 0` leaves everything in place. docs/mathematics.md proves what follows.
 
 Kendall. Insert the values `0, 1, ..` one after the other, value `i` with `V_i` in `0..i` of the earlier ones behind it.
-Every word has one such code, and `sum V_i` inversions: the `V_i` are independent with `Pr[V_i = v] ~ q^v`. If `G` is
-geometric, `Pr[G = g] = (1-q) q^g`, then `G mod m` has `Pr[v] = sum over k of (1-q) q^(v+km) ~ q^v`: it is `V_(m-1)`.
-For `G = 2^s H + L` with `0 <= L < 2^s` one has `q^G = (q^(2^s))^H q^L`: the digits `H` and `L` are independent, `H`
-geometric of ratio `q^(2^s)` and `L` of ratio `q`, cut off at `2^s`; and so on with the digits of `L`, down to single
-bits, of which bit `j` is one with probability `q^(2^j) / (1 + q^(2^j))`. Hence a `q` however near to one needs a few
-short tables only. A digit of ratio `e^M` on `0..m-1`, or on all whole numbers, is drawn by inversion of
+The `V_i` are independent with `Pr[V_i = v] ~ q^v`: a geometric number modulo `i + 1`. It is drawn by its digits, which
+are independent: for `G = 2^s H + L`, `H` is geometric of ratio `q^(2^s)`, and `L` of ratio `q`, cut off at `2^s`. Hence
+a `q` however near to one needs a few short tables only. A digit of ratio `e^M` on `0..m-1`, or on all whole numbers, is
+drawn by inversion of
 
     F(v) = (1 - e^(M (v+1))) / (1 - e^(M m)):    it is floor(log(1 - U (1 - e^(M m))) / M).
 
-Hamming. As `1 = q + (1-q)`, for a word that leaves `f` places alone `q^(n-f)` is the sum over subsets `K` of these of
-`(1-q)^|K| q^(n-|K|)`. Thus a word is a set `K` that is held and a uniform shuffle of the rest. There are
-`C(n,k) (n-k)!` of these with `|K| = k`, so that the number held has `Pr[k] ~ z^k / k!` on `0..n`, `z = (1-q)/q`: a
-Poisson law cut off at `n`. Given the number, the set is uniform.
+Hamming. A word is a set of places that is held and a uniform shuffle of the rest. The number held has `Pr[k] ~
+z^k / k!` on `0..n`, `z = (1-q)/q`, a Poisson law cut off at `n`. Given the number, the set is uniform.
 """
 
 from __future__ import annotations
@@ -76,19 +72,6 @@ def uniform_word(source: Source, n: int) -> Whole:
         if n == 1 or (sorted_keys[1:] != sorted_keys[:-1]).all():
             return found.astype(np.int64, copy=False)
     raise _not_random()
-
-
-def inversions(word: Whole) -> int:
-    """How many pairs of `word`, any permutation of `0..n-1`, stand in the wrong order."""
-    values = _permutation(word)
-    total, items = 0, values.copy()
-    for level in _levels(len(values)):
-        _, rows, left, right = level
-        part = _pairs(values, level)
-        passed = _passed(part[:, :left], part[:, left:])
-        total += rows * left * right - int(passed.sum())
-        _merge(values, items, level, passed, part[:, left:])
-    return total
 
 
 # ------------------------------------------------------------------------------------------------- Kendall
@@ -315,16 +298,6 @@ def checked_ratio(n: int, q: Number) -> Fraction:
     if not 0 <= share <= 1:
         raise ProblemError(f"q must lie between 0 and 1. Found {shown(q)}. Write e^-theta of a theta from 0 on.")
     return share
-
-
-def _permutation(word: object) -> Whole:
-    values = np.array(word)
-    if values.ndim != 1 or (values.dtype.kind not in "iu" and values.size):
-        raise ProblemError(f"A word must be a list of whole numbers. Found {shown(word)}.")
-    missing = np.setdiff1d(np.arange(len(values)), values)
-    if len(missing):
-        raise ProblemError(f"A word must be a permutation of 0..{len(values) - 1}. Found one without {missing[0]}.")
-    return values.astype(np.int64)
 
 
 def _not_random() -> ProblemError:

@@ -44,6 +44,7 @@ from scipy.sparse import coo_array, csgraph, csr_array
 
 from optdp.numbers.ordered import dot, powers
 from optdp.order.mechanism import Groups, Reals, Whole
+from optdp.order.orderings import depths
 from optdp.work import Progress, silent
 from optdp.work.account import Budget, beyond
 
@@ -84,7 +85,7 @@ class Tables:
         self.n = groups.n
         rows = distinct(groups)
         self.sizes = sizes = groups.sizes[rows]
-        self.least = int((sizes * (sizes - 1) // 2).max(initial=0))  # no order is below
+        self.least = groups.side_by_side
         self.tables: list[Table] = []
         begin = 0
         while begin < len(rows):
@@ -271,7 +272,7 @@ COMPONENTS = 3
 
 def lower_bound(groups: Groups, seconds: float = 15.0, progress: Progress = lambda _: None) -> int:
     """No order of the records has a lower Kendall sensitivity; searched for about so long (`Budget`)."""
-    bound = int((groups.sizes * (groups.sizes - 1) // 2).max(initial=0))
+    bound = groups.side_by_side
     rows = distinct(groups)
     if not len(rows):
         return bound
@@ -435,9 +436,7 @@ class Overlaps:
         parent = np.where(
             before >= 0, before + count * np.arange(len(sources))[:, None], node.reshape(before.shape)
         ).ravel()
-        depth, above = (parent != node).astype(np.int64), parent
-        while (more := depth[above]).any():
-            depth, above = depth + more, above[above]
+        depth = depths(parent)
         load = np.tile(self.cells, len(sources)).astype(np.float64)
         by_depth = np.argsort(depth.astype(np.uint16) if depth.max() < 2**16 else depth, kind="stable")
         levels = np.searchsorted(depth[by_depth], np.arange(int(depth.max()) + 2))

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -125,14 +126,14 @@ def _search(groups: Groups, budget: Budget, best: Found, progress: Progress) -> 
         budget.spend(ORDERING * members + beyond(0, members, MORE) + charge)
         met[name] = sensitivity(groups, order), order
         offer(name, order, met[name][0])
-    best.proved = best.sensitivity <= int((groups.sizes * (groups.sizes - 1) // 2).max(initial=0))
+    best.proved = best.sensitivity <= groups.side_by_side
     if groups.n <= SMALL and not best.proved:
         progress("all orders")
         offer("exact", *enumerated(groups, best.order))
         best.proved = True
     if not best.proved:
         _descents(groups, budget, met, offer, progress)
-        best.proved = best.sensitivity <= int((groups.sizes * (groups.sizes - 1) // 2).max(initial=0))
+        best.proved = best.sensitivity <= groups.side_by_side
 
 
 def _descents(
@@ -206,6 +207,16 @@ MOST_BOUND = 15.0
 """Seconds for the lower bound, or a quarter of the budget if that is less."""
 
 
+SIMULATED = ("rho", "rho_local", "rho_uniform", "error", "error_local", "error_uniform")
+"""What a study finds."""
+
+
+def _simulated(name: str) -> Any:
+    """A figure of the findings, or of the paper's."""
+    find = attrgetter(name if name.startswith("paper.") else f"findings.{name}")
+    return property(lambda self: find(self))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OrderSolution(Outcome):
     """The order, and the shuffle around it: `alpha` is what the deployed `q` promises, recomputed from the order."""
@@ -269,37 +280,9 @@ class OrderSolution(Outcome):
         q = ratio(self.problem.alpha, paper_sensitivity(groups, order))
         return replace(self.findings, order=order, q=q)
 
-    @property
-    def rho(self) -> float:
-        return self.findings.rho
-
-    @property
-    def rho_local(self) -> float:
-        return self.findings.rho_local
-
-    @property
-    def rho_uniform(self) -> float:
-        return self.findings.rho_uniform
-
-    @property
-    def paper_rho(self) -> float:
-        return self.paper.rho
-
-    @property
-    def error(self) -> float:
-        return self.findings.error
-
-    @property
-    def error_local(self) -> float:
-        return self.findings.error_local
-
-    @property
-    def error_uniform(self) -> float:
-        return self.findings.error_uniform
-
-    @property
-    def paper_error(self) -> float:
-        return self.paper.error
+    rho, rho_local, rho_uniform = _simulated("rho"), _simulated("rho_local"), _simulated("rho_uniform")
+    error, error_local, error_uniform = _simulated("error"), _simulated("error_local"), _simulated("error_uniform")
+    paper_rho, paper_error = _simulated("paper.rho"), _simulated("paper.error")
 
     def shuffle(self, values: Any, source: Source | None = None) -> Any:
         """The values as they are released, drawn with secure bits unless a source with a seed is given."""
@@ -314,10 +297,6 @@ class OrderSolution(Outcome):
         from optdp.report.notebook import of_order
 
         return of_order(self)
-
-    def _simulated(self) -> dict[str, float]:
-        names = ("rho", "rho_local", "rho_uniform", "error", "error_local", "error_uniform")
-        return {name: getattr(self, name) for name in names}
 
     def sheet(self) -> Sheet:
         """The order's sensitivity between what nobody can pass and E's bound, and the shuffle that it allows."""
@@ -344,7 +323,7 @@ class OrderSolution(Outcome):
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""
         try:
-            simulated = {} if self.problem.study is None else self._simulated()
+            simulated = {} if self.problem.study is None else {name: getattr(self, name) for name in SIMULATED}
             status, note = self.status, self.note
         except KeyboardInterrupt:  # the order stands without them
             simulated, status = {}, "interrupted"
@@ -426,12 +405,12 @@ def solve_order(problem: OrderShuffle, backend: str = "", progress: Progress = s
 def _bounded(problem: OrderShuffle, largest: int, status: str, progress: Progress) -> tuple[int, str]:
     """What no order is below, and the status after that; an interrupted search is not kept waiting for it."""
     groups = problem.groups
-    below = int((groups.sizes * (groups.sizes - 1) // 2).max(initial=0))
+    below = groups.side_by_side
     if work.stopped() is not None:
         status = "interrupted"
     if status != "interrupted":
         try:
-            below = max(below, lower_bound(groups, min(MOST_BOUND, problem.budget / 4), progress))
+            below = lower_bound(groups, min(MOST_BOUND, problem.budget / 4), progress)
         except KeyboardInterrupt:
             status = "interrupted"
     if below >= largest:

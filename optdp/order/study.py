@@ -333,29 +333,12 @@ class Findings:
     q: Fraction
     distance: str
 
-    @cached_property
-    def rho(self) -> float:
-        return self._attacked(self._ours)
-
-    @cached_property
-    def rho_local(self) -> float:
-        return self._attacked(no_shuffle(self.groups.n))
-
-    @cached_property
-    def rho_uniform(self) -> float:
-        return self._attacked(uniform_shuffle(self.groups.n))
-
-    @cached_property
-    def error(self) -> float:
-        return self._learned(self._ours)
-
-    @cached_property
-    def error_local(self) -> float:
-        return self._learned(no_shuffle(self.groups.n))
-
-    @cached_property
-    def error_uniform(self) -> float:
-        return self._learned(uniform_shuffle(self.groups.n))
+    rho = cached_property(lambda self: self._attacked(self._ours))
+    rho_local = cached_property(lambda self: self._attacked(no_shuffle(self.groups.n)))
+    rho_uniform = cached_property(lambda self: self._attacked(uniform_shuffle(self.groups.n)))
+    error = cached_property(lambda self: self._learned(self._ours))
+    error_local = cached_property(lambda self: self._learned(no_shuffle(self.groups.n)))
+    error_uniform = cached_property(lambda self: self._learned(uniform_shuffle(self.groups.n)))
 
     @property
     def _ours(self) -> Shuffle:
