@@ -359,10 +359,3 @@ NEED_POINTS = frozenset({"sweep", "sort", "hilbert"})
 def applicable(groups: Groups) -> dict[str, Ordering]:
     """The orderings that these groups admit."""
     return {name: find for name, find in ORDERINGS.items() if groups.points is not None or name not in NEED_POINTS}
-
-
-def ordered(groups: Groups, name: str) -> Whole:
-    """The order that the ordering of this name finds."""
-    if name not in ORDERINGS:
-        raise ProblemError(f"ordering must be one of best, {', '.join(ORDERINGS)}. Found {name!r}.")
-    return ORDERINGS[name](groups)

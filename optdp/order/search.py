@@ -70,7 +70,7 @@ ROOM = 1.25
 
 
 @dataclass(frozen=True)
-class Table:
+class GroupTable:
     """Groups of similar size as rows: their members (padded with `n`), the slope's sign by rank, and `floor(m/2)`."""
 
     members: NDArray[np.int32]
@@ -86,7 +86,7 @@ class Tables:
         rows = distinct(groups)
         self.sizes = sizes = groups.sizes[rows]
         self.least = groups.side_by_side
-        self.tables: list[Table] = []
+        self.tables: list[GroupTable] = []
         begin = 0
         while begin < len(rows):
             longest = max(int(sizes[begin]) + 2, int(ROOM * sizes[begin]))
@@ -99,14 +99,14 @@ class Tables:
         entries = self.n + sum(table.members.size for table in self.tables)
         return charges[0] + charges[1] * len(self.tables) + charges[2] * entries + beyond(self.n, 0, RANKING)
 
-    def _table(self, groups: Groups, rows: Whole) -> Table:
+    def _table(self, groups: Groups, rows: Whole) -> GroupTable:
         sizes = groups.sizes[rows][:, None]
         rank = np.arange(int(sizes.max()))
         inside = rank < sizes
         at = np.where(inside, groups.starts[rows][:, None] + rank, 0)
         members = np.where(inside, groups.members[at], groups.n).astype(np.int32)
         signs = np.where(inside & (rank >= sizes - sizes // 2), 1, np.where(rank < sizes // 2, -1, 0))
-        return Table(members, signs.astype(np.float32), (sizes // 2)[:, 0])
+        return GroupTable(members, signs.astype(np.float32), (sizes // 2)[:, 0])
 
     def measure(self, position: Whole) -> tuple[Whole, list[NDArray[np.int32]]]:
         """The sensitivity of every group, and the sorted positions of its members."""

@@ -40,11 +40,11 @@ from optdp.order.mechanism import (
     sensitivity,
     width,
 )
-from optdp.order.orderings import along, applicable, ordered, together
+from optdp.order.orderings import ORDERINGS, along, applicable, bfs, together
 from optdp.order.problem import OrderShuffle
 from optdp.order.sampling import check_order, shuffled
 from optdp.order.search import Descent, Tables, distinct, lower_bound
-from optdp.order.study import Findings
+from optdp.order.study import StudyFindings
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Sheet
 from optdp.work import Progress, expect, silent
@@ -66,15 +66,6 @@ FINISH = (1e-6, 4e-7, 0.0)
 """What it is charged to set a descent up, and to measure what it found."""
 
 
-@dataclass(frozen=True)
-class Step:
-    """One thing that was tried: what, the least sensitivity known after it, and when."""
-
-    name: str
-    sensitivity: int
-    seconds: float
-
-
 @dataclass
 class Found:
     """The best order so far. `proved`: no order at all has a lower sensitivity."""
@@ -84,14 +75,12 @@ class Found:
     ordering: str
     status: str = "complete"
     proved: bool = False
-    seconds: float = 0.0
-    history: list[Step] = field(default_factory=list)
+    history: list[tuple[str, int]] = field(default_factory=list)
+    """What was tried, and its sensitivity."""
 
 
 def best_order(groups: Groups, budget_seconds: float = 60.0, progress: Progress = silent) -> Found:
     """Search for about so many seconds (`Budget`), or until interrupted (Ctrl-C): the best so far, "interrupted"."""
-    if not 0.0 <= budget_seconds < float("inf"):
-        raise ProblemError(f"budget must be a number of seconds, not negative. Found {budget_seconds}.")
     budget = Budget(budget_seconds)
     start = np.arange(groups.n, dtype=np.int64)
     with work.held(later=False):
@@ -103,7 +92,6 @@ def best_order(groups: Groups, budget_seconds: float = 60.0, progress: Progress 
         _search(groups, budget, best, progress)
     except KeyboardInterrupt:
         best.status = "interrupted"
-    best.seconds = time.perf_counter() - budget.begun
     return best
 
 
@@ -111,7 +99,7 @@ def _search(groups: Groups, budget: Budget, best: Found, progress: Progress) -> 
     def offer(name: str, order: Whole, value: int) -> None:
         if value < best.sensitivity:
             best.order, best.sensitivity, best.ordering = order, value, name
-        best.history.append(Step(name, value, time.perf_counter() - budget.begun))
+        best.history.append((name, value))
 
     met: dict[str, tuple[int, Whole]] = {}
     parts, members = groups.parts[0], len(groups.members)
@@ -267,16 +255,16 @@ class OrderSolution(Outcome):
         return float(self.sensitivity)
 
     @cached_property
-    def findings(self) -> Findings:
+    def findings(self) -> StudyFindings:
         """What an adversary and an analyst get out of it, simulated when asked for."""
         if self.problem.study is None:
             raise ProblemError("Simulations need the true values: a [study] table, or study = Study(...).")
-        return Findings(self.problem.study, self.problem.groups, self.order, self.q, self.problem.distance)
+        return StudyFindings(self.problem.study, self.problem.groups, self.order, self.q, self.problem.distance)
 
     @property
-    def paper(self) -> Findings:
+    def paper(self) -> StudyFindings:
         """The same with E's own order and its bound of the sensitivity."""
-        groups, order = self.problem.groups, ordered(self.problem.groups, "bfs")
+        groups, order = self.problem.groups, bfs(self.problem.groups)
         q = ratio(self.problem.alpha, paper_sensitivity(groups, order))
         return replace(self.findings, order=order, q=q)
 
@@ -377,7 +365,7 @@ def solve_order(problem: OrderShuffle, backend: str = "", progress: Progress = s
         order, name, status = np.arange(groups.n, dtype=np.int64), "as-is", "optimal"
     else:
         progress(problem.ordering)
-        order, name = ordered(groups, problem.ordering), problem.ordering
+        order, name = ORDERINGS[problem.ordering](groups), problem.ordering
     check_order(order, groups.n)
     progress("the exact sensitivity")
     with work.held(later=False):  # without these all that was found would be lost

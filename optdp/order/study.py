@@ -279,11 +279,6 @@ def learnability_error(model: Model, released: ArrayLike, truth: Reals, k: int, 
     return total_variation(debiased(model(told), k, eps), truth)
 
 
-def uniform_error(truth: Reals) -> float:
-    """That of guessing the uniform distribution everywhere, which E divides by."""
-    return total_variation(np.full_like(truth, 1.0 / truth.shape[1]), truth)
-
-
 def total_variation(found: Reals, truth: Reals) -> float:
     """The mean over all rows."""
     return float(np.abs(found - truth).sum(axis=1).mean() / 2.0)
@@ -324,7 +319,7 @@ class Study:
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class StudyFindings:
     """The fraction of vulnerable people and the error of what can be learned, for an order, and at both ends."""
 
     study: Study

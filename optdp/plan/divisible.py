@@ -46,7 +46,7 @@ from optdp.plan.contraction import (
 )
 from optdp.plan.divisible_certify import certify_shared
 from optdp.plan.parties import Entity, Integers, spelled, width
-from optdp.plan.problem import Contraction, MultiLTE
+from optdp.plan.problem import Contraction, MultiLTE, each_once
 from optdp.plan.shares import algorithm_5, exchange_to_diagonal, search_shifts
 from optdp.work import Progress, announce, check, silent
 
@@ -176,9 +176,7 @@ class Crowd:
     @cached_property
     def same(self) -> list[int]:
         """For each party, the first one that is like it."""
-        first: dict[tuple[str, int], int] = {}
-        pairs = zip(self.problem.parties, self.problem.f, strict=True)
-        return [first.setdefault((spelled(party), factor), i) for i, (party, factor) in enumerate(pairs)]
+        return each_once(zip(map(spelled, self.problem.parties), self.problem.f, strict=True), lambda i: i)
 
     @cached_property
     def counts(self) -> dict[int, int]:

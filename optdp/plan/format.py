@@ -304,7 +304,7 @@ _NAMES = re.compile(r"plan\.json|party-[0-9]+\.json")
 
 def write_plan(solution: PlanSolution, folder: Path) -> None:
     """Write the folder under a temporary name and rename it: a crash leaves the old plan, or the new one."""
-    check_target(folder)
+    check_target(solution.problem, folder)
     document, members = plan_files(solution)
     contents = {"plan.json": "".join(spelled(document)).encode("ascii")}
     contents |= {party_file(i): to_json(member) for i, member in enumerate(members)}
@@ -344,7 +344,7 @@ def plan_files(solution: PlanSolution) -> tuple[dict[str, Any], list[Artifact]]:
     return document, members
 
 
-def check_target(folder: Path) -> None:
+def check_target(problem: MultiLTE, folder: Path) -> None:
     """Refuse before a long solve what could not be written after it."""
     atomic.check_folder(folder, "a plan", _is_plan)
 

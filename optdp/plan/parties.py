@@ -28,7 +28,7 @@ from optdp.numbers.ordered import Array, convolve, exp, geometric, log, product,
 from optdp.numbers.pmf import Pmf
 from optdp.numbers.sgdl import SGDL
 from optdp.people.population import Population
-from optdp.plan.problem import MultiLTE
+from optdp.plan.problem import MultiLTE, each_once
 
 RARE = 1e-13
 """Inputs beyond the rows have at most this probability on either side, in every world, whatever one person does."""
@@ -82,14 +82,10 @@ class Party:
 
 def parties_of(problem: MultiLTE, margins: Sequence[int]) -> list[Party]:
     """Every party, its outputs reaching `margins` beyond its targets on either side; alike ones are one object."""
-    found: list[Party] = []
-    known: dict[Any, Party] = {}
-    for i, factor in enumerate(problem.f):
-        populations = [world[i] for world in problem.worlds]
-        key = (*map(spelled, populations), factor, margins[i])
-        if key in known:
-            found.append(known[key])
-            continue
+    worlds = list(zip(*problem.worlds, strict=True))  # for each party its populations
+
+    def party_of(i: int) -> Party:
+        populations, factor = worlds[i], problem.f[i]
         laws = [
             law
             for population in populations
@@ -97,23 +93,22 @@ def parties_of(problem: MultiLTE, margins: Sequence[int]) -> list[Party]:
         ]
         first, last = min(_edge(law, False) for law in laws), max(_edge(law, True) for law in laws)
         ends = sorted((factor * first, factor * last))
-        chain = None
-        if problem.fallback_epsilon is not None:
-            chain = float(problem.fallback_epsilon) / populations[0].largest
-        known[key] = Party(
+        fallback = problem.fallback_epsilon
+        return Party(
             factor,
             (first, last),
             (ends[0] - margins[i], ends[1] + margins[i]),
             float(problem.step_epsilon(i)),
-            chain,
+            None if fallback is None else float(fallback) / populations[0].largest,
             tuple(_merged(population.total, first, last) for population in populations),
             tuple(
                 tuple(np.array([_merged(law, first, last) for law in person.conditionals]) for person in p.people)
                 for p in populations
             ),
         )
-        found.append(known[key])
-    return found
+
+    keys = zip((tuple(map(spelled, populations)) for populations in worlds), problem.f, margins, strict=True)
+    return each_once(keys, party_of)
 
 
 def spelled(population: Population) -> str:
