@@ -23,12 +23,9 @@ from optdp.errors import ProblemError
 from optdp.numbers.ordered import times
 from optdp.order.mechanism import Groups, Reals, Whole
 
-STEPS = 100
-"""Steps at most."""
-SETTLED = 1e-4
-"""A residual over the largest degree at which a component has settled."""
-LOST = 1e-10
-"""A direction of which less is left, next to the others, is none."""
+STEPS, SETTLED, LOST = 100, 1e-4, 1e-10
+"""Steps at most, a residual over the largest degree at which a component has settled, and what must be left of a
+direction next to the others, or it is none."""
 SWEEPS = 5
 """Jacobi rotations of a 3 x 3 matrix converge quadratically."""
 

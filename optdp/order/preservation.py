@@ -73,7 +73,7 @@ def hamming_theta(n: int, size: int, eta: Number, delta: Number, digits: int = 6
     risk, gone = _risk(delta), size - _wanted(eta, size)
 
     def enough(theta: float) -> bool:
-        return Leaving(n, size, _ratio(theta)).beyond(gone) <= risk
+        return Leaving(n, size, geometric_ratio(Fraction(theta))).beyond(gone) <= risk
 
     if enough(0.0):
         return 0.0
@@ -226,7 +226,7 @@ def kendall_theta(
         raise ProblemError(f"runs must be at least {least:,} for this delta and confidence. Found {runs:,}.")
 
     def enough(theta: float) -> bool:
-        kept, size = kendall_kept(positions, n, _ratio(theta), runs, source)
+        kept, size = kendall_kept(positions, n, geometric_ratio(Fraction(theta)), runs, source)
         return max(2 * size - n, int(kept[place - 1])) >= wanted
 
     if enough(0.0):
@@ -254,10 +254,6 @@ def _place(runs: int, risk: Fraction, doubt: Fraction) -> int:
 
 
 # ------------------------------------------------------------------------------------------------- what is asked
-def _ratio(theta: float) -> Fraction:
-    return geometric_ratio(Fraction(theta))
-
-
 def _wanted(eta: Number, size: int) -> int:
     """How many of `size` values an `eta` asks for."""
     share = _decimal(eta, "eta")

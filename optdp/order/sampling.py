@@ -35,8 +35,6 @@ from optdp.order.mechanism import LARGEST_N, Whole
 
 DIGIT_BITS = 10
 """The most bits of one digit: the longest table of a digit that is cut off has `2^DIGIT_BITS` entries."""
-Level = tuple[int, int, int, int]
-"""A merge: where it starts, of how many pairs of blocks, and the width of a left and of a right one."""
 SMALL = 8
 """Up to this width two blocks are merged by comparing all pairs."""
 
@@ -153,16 +151,24 @@ def word_of(code: Whole) -> Whole:
     block's place `b` is, before the first, `b + #{j: a_j - j <= b}`; thus two blocks are merged into one.
     """
     places, items = code[::-1].copy(), np.arange(len(code), dtype=np.int64)[::-1].copy()
-    for level in _levels(len(code)):
-        part, left = _pairs(places, level), level[2]
+    for start, rows, left, right in _levels(len(code)):
+        block, shape = slice(start, start + rows * (left + right)), (rows, left + right)
+        part = places[block].reshape(shape)
         passed = _passed(part[:, :left] - np.arange(left), part[:, left:])
-        _merge(places, items, level, passed, part[:, left:] + passed)
+        at = passed + np.arange(right) + (np.arange(rows) * (left + right))[:, None]
+        first = np.ones(part.size, np.bool_)
+        first[at] = False
+        for array, behind in ((places, part[:, left:] + passed), (items, items[block].reshape(shape)[:, left:])):
+            merged = np.empty(part.size, np.int64)
+            merged[at] = behind
+            merged[first] = array[block].reshape(shape)[:, :left].ravel()
+            array[block] = merged
     return items[::-1].copy()
 
 
-def _levels(n: int) -> list[Level]:
-    """The merges of neighbouring blocks until one is left."""
-    found, width = list[Level](), 1
+def _levels(n: int) -> list[tuple[int, int, int, int]]:
+    """The merges of neighbouring blocks until one is left: where, of how many pairs, and how wide both are."""
+    found, width = list[tuple[int, int, int, int]](), 1
     while width < n:
         rows, rest = divmod(n, 2 * width)
         found += [(0, rows, width, width)] if rows else []
@@ -184,25 +190,6 @@ def _passed(left: Whole, right: Whole) -> Whole:
     place = np.searchsorted((left + first * span).ravel(), (right + first * span).ravel(), side="right")
     found = place.reshape(right.shape) - first * width
     return found
-
-
-def _merge(keys: Whole, items: Whole, level: Level, passed: Whole, moved: Whole) -> None:
-    """Merge pairs of blocks in place: the right one's keys become `moved`, behind `passed` entries of the left."""
-    start, rows, left, right = level
-    stop = start + rows * (left + right)
-    at = passed + np.arange(right) + (np.arange(rows) * (left + right))[:, None]
-    first = np.ones(stop - start, np.bool_)
-    first[at] = False
-    for array, after in ((keys, moved), (items, _pairs(items, level)[:, left:])):
-        merged = np.empty(stop - start, np.int64)
-        merged[at] = after
-        merged[first] = _pairs(array, level)[:, :left].ravel()
-        array[start:stop] = merged
-
-
-def _pairs(array: Whole, level: Level) -> Whole:
-    start, rows, left, right = level
-    return array[start : start + rows * (left + right)].reshape(rows, left + right)
 
 
 # ------------------------------------------------------------------------------------------------- Hamming

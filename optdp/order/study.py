@@ -67,7 +67,7 @@ def uniforms(source: Source, size: int) -> Reals:
     return found
 
 
-NEIGHBOURS = 25
+NEIGHBOURS, NEARLY_ALL = 25, 0.9
 CHUNK = 4096
 """How many records are looked at in one go."""
 
@@ -165,18 +165,10 @@ def recovery(
 
 
 def vulnerable(
-    neighbours: Whole,
-    values: ArrayLike,
-    k: int,
-    eps: float,
-    shuffle: Shuffle,
-    source: Source,
-    trials: int = 50,
-    share: float = 0.9,
+    neighbours: Whole, values: ArrayLike, k: int, eps: float, shuffle: Shuffle, source: Source, trials: int = 50
 ) -> float:
-    """The fraction `rho` of records that are guessed in more than a `share` of the draws."""
-    check_between(share, "share", 0.0, 1.0)
-    return float(np.mean(recovery(neighbours, values, k, eps, shuffle, source, trials) > share))
+    """The fraction `rho` of records that are guessed in more than `NEARLY_ALL` of the draws."""
+    return float(np.mean(recovery(neighbours, values, k, eps, shuffle, source, trials) > NEARLY_ALL))
 
 
 def check_values(values: ArrayLike, k: int) -> Whole:

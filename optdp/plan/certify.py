@@ -179,18 +179,16 @@ class PartyReports:
 
 @dataclass(frozen=True)
 class StepComparison:
-    """What whoever sees the sum of `honest` parties compares: a step of a person of one of them."""
+    """What whoever sees the sum of `honest` parties compares: a step from `contribution` on of a kind of person of one
+    of them, two laws, and their supports."""
 
     honest: tuple[int, ...]
     party: int
     person: int
-    """Which kind of person."""
     contribution: int
-    """`w` of the step from `w` to `w + 1`."""
     one: arb_poly
     other: arb_poly
     reached: tuple[int, int]
-    """The supports of both."""
 
 
 def _epsilons(

@@ -268,7 +268,8 @@ class ContractionLP:
         program = self.to_program()
         for solver in ("ipm", "simplex"):
             answer = solve_highs(program, solver)
-            if violation(program, answer.x) > TOLERANCE:
+            values = program.matrix @ answer.x  # an answer is judged by that, not by what the solver says of it
+            if max(np.max(program.lower - values), np.max(values - program.upper), np.max(-answer.x)) > TOLERANCE:
                 continue
             found = np.maximum(answer.x[size * width : size * (width + size)].reshape(size, size) * step, 0)
             table = np.zeros((last + 1, last + 1))
@@ -278,12 +279,6 @@ class ContractionLP:
             if private is not None:
                 return private, float(product(program.cost, answer.x))
         return None, math.inf
-
-
-def violation(program: LinearProgram, x: Array) -> float:
-    """By how much `x` misses a constraint at worst: an answer is judged by that, not by what the solver says of it."""
-    values = program.matrix @ x
-    return float(max(np.max(program.lower - values), np.max(values - program.upper), np.max(-x)))
 
 
 def _sparse(values: Array) -> Any:

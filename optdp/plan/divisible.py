@@ -1,11 +1,9 @@
 """Several entities that design their noise each alone (A, section VI): contract, add a share of noise, couple.
 
-Each of `m` parties
-
-1. moves its input by a contraction `A` towards its likely values (`contraction.py`),
-2. adds a share of noise, SGDL_(1/t)(q), of which `t` honest parties' shares add up to geometric noise of ratio `q`,
-3. changes, by the coupling program (there too), which input gets which output, so that its error is least and the
-   law of its report given any secret stays what it was.
+Each of `m` parties moves its input by a contraction `A` towards its likely values, adds a share of noise,
+SGDL_(1/t)(q), of which `t` honest parties' shares add up to geometric noise of ratio `q`, and changes, by the coupling
+program, which input gets which output, so that its error is least and the law of its report given any secret stays what
+it was (`contraction.py`).
 
 No party needs to know what the others do. They agree on epsilon, on `t`, and on a level of noise, `q = e^-(level eps)`:
 

@@ -29,15 +29,16 @@ from optdp.single.explain import Pair, Sight, Tail, WorstInputs, exceeds, sighte
 
 @dataclass(frozen=True)
 class WorstAggregate:
-    """The aggregate that tells most about one person, for an observer who knows the priors."""
+    """The aggregate that tells most about one person, for an observer who knows the priors.
+
+    Worlds, parties and kinds of person (`person`) are counted from 0.
+    """
 
     world: int
-    """Which of the problem's worlds, from 0."""
     party: int
     honest: tuple[int, ...]
     """The parties whose sum the observer sees alone, having subtracted the others."""
     person: int
-    """Which kind of person of that party, from 0."""
     people: int
     contributions: Pair
     """The contribution under which the output is likelier, and the other."""
@@ -94,12 +95,6 @@ def explain_plan(problem: MultiLTE, tables: Sequence[Table]) -> PlanExplanation:
     return PlanExplanation(worst, ordinary)
 
 
-def _factor(problem: MultiLTE, party: int) -> Fraction:
-    """What the logarithm of a step's quotient is multiplied by for a whole contribution."""
-    moves = [abs(f) * person.largest for world in problem.worlds for f, person in zip(problem.f, world, strict=True)]
-    return Fraction(max(problem.sensitivity, *moves), abs(problem.f[party]))
-
-
 # ---------------------------------------------------------------------- finite tables
 
 
@@ -134,7 +129,9 @@ def _aggregate(problem: MultiLTE, tables: Sequence[NoiseMatrix], number: int, pl
     own = [tables[i] for i in step.honest]
     scale = ball(prod(table.denominator for table in own))  # the laws of reports leave it out
     output = k + sum(table.outputs[0] for table in own)
-    sight = sighted(output, one / scale, other / scale, _factor(problem, step.party), problem.epsilon)
+    moves = [abs(f) * person.largest for world in problem.worlds for f, person in zip(problem.f, world, strict=True)]
+    factor = Fraction(max(problem.sensitivity, *moves), abs(problem.f[step.party]))  # for a whole contribution
+    sight = sighted(output, one / scale, other / scale, factor, problem.epsilon)
     w, people = step.contribution, problem.worlds[number][step.party].people[step.person].count
     contributions = (w + 1, w) if one < other else (w, w + 1)
     return WorstAggregate(number, step.party, step.honest, step.person, people, contributions, sight)

@@ -84,14 +84,12 @@ class Member:
 
 @dataclass(frozen=True)
 class Plan:
-    """The files of a folder, which belong together; the claims are not checked."""
+    """The files of a folder, which belong together: `document` is what `plan.json` says; the claims are not checked."""
 
     problem: MultiLTE
     tables: tuple[Table, ...]
     document: Mapping[str, Any]
-    """What `plan.json` says."""
     artifacts: tuple[Artifact, ...]
-    """The parties' files."""
 
     @property
     def claim(self) -> Mapping[str, Any]:

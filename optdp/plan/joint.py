@@ -70,10 +70,9 @@ MOST_PRODUCTS = 600_000_000
 """The most products of a look at a whole plan, some seconds; with more each party designs its noise alone."""
 SECONDS_PER_CELL = 3e-5
 """What an entry takes in a sweep."""
-HOPELESS = 4.0
-"""Many parties do not descend from a plan that is so many times worse than geometric noise."""
-MOST_SETS = 1000
-"""The most sets of honest parties."""
+HOPELESS, MOST_SETS = 4.0, 1000
+"""Many parties do not descend from a plan that is so many times worse than geometric noise; the most sets of honest
+parties."""
 
 
 @dataclass(frozen=True)
@@ -416,6 +415,7 @@ def _root(quarters: int) -> float:
 
 
 def check_cells(cells: int) -> None:
+    """Refuse tables that are too large together."""
     if cells > CELLS:
         raise ProblemError(
             f"A joint plan is designed for up to {CELLS:,} entries in all tables. Found {cells:,}. Use fewer "

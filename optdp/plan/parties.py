@@ -11,6 +11,7 @@ parties there are.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -140,18 +141,10 @@ def power(law: Any, count: int) -> Any:
 
 def _edge(law: Pmf, upwards: bool) -> int:
     """The outermost input beyond which there is less than `RARE`."""
-    low, high = (law.mode, law.last) if upwards else (0, law.mode)
-
-    def beyond(x: int) -> arb:
-        return law.geometric_sum(x, arb(1), upwards)
-
-    while low < high:
-        middle = (low + high) // 2 if upwards else (low + high + 1) // 2
-        if upwards:
-            low, high = (low, middle) if beyond(middle) < RARE else (middle + 1, high)
-        else:
-            low, high = (middle, high) if beyond(middle) < RARE else (low, middle - 1)
-    return low
+    if upwards:
+        inputs = range(law.mode, law.last)
+        return law.mode + bisect_left(inputs, True, key=lambda x: bool(law.geometric_sum(x, arb(1), True) < RARE))
+    return bisect_left(range(1, law.mode + 1), True, key=lambda x: not law.geometric_sum(x, arb(1), False) < RARE)
 
 
 def _merged(law: Pmf, first: int, last: int) -> Array:

@@ -96,9 +96,8 @@ def _in_world(plan: AnyPlan, world: World) -> Fraction | None:
     return certify_shared(moved, fitted).epsilon
 
 
-RARE = 1e-9
-"""Totals below this probability are left out: their errors would be rounding."""
-CELLS = 40_000_000
+RARE, CELLS = 1e-9, 40_000_000
+"""Totals below this probability are left out: their errors would be rounding. And how much is written out at most."""
 
 
 @dataclass(frozen=True)
