@@ -39,7 +39,7 @@ from .mechanism.matrix import NoiseMatrix as NoiseMatrix
 from .mechanism.shared_noise import SharedNoise as SharedNoise
 from .numbers.draws import Source as Source
 from .numbers.sgdl import SGDL as SGDL
-from .order.groups import Groups as Groups
+from .order.mechanism import Groups as Groups
 from .order.problem import OrderShuffle as OrderShuffle
 from .people.learn import iterative_bayesian_update as iterative_bayesian_update
 from .people.observer import Observer as Observer

@@ -19,9 +19,20 @@ from optdp.files.atomic import name_of, read_bytes
 from optdp.files.models import from_spec
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.plan.explain import PlanExplanation, explain_plan
-from optdp.plan.format import Member, Plan, check_parties, member_of, named, party_file, plan_document, together
+from optdp.plan.format import (
+    Member,
+    Plan,
+    VerifiedPlan,
+    check_parties,
+    check_size,
+    member_of,
+    named,
+    party_file,
+    plan_document,
+    together,
+    verify_tables,
+)
 from optdp.plan.problem import MultiLTE
-from optdp.plan.verify import VerifiedPlan, check_size, verify_tables
 from optdp.single.explain import Explanation, explain
 from optdp.single.format import Artifact, read
 from optdp.single.problem import SingleLTE

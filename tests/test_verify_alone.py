@@ -31,8 +31,7 @@ LOGIC = {
 
 PLANS = {
     "optdp.plan", "optdp.plan.certify", "optdp.plan.divisible_certify",
-    "optdp.plan.certificate", "optdp.mechanism.shared_noise", "optdp.plan.merged",
-    "optdp.plan.format", "optdp.plan.verify", "optdp.plan.explain",
+    "optdp.plan.certificate", "optdp.mechanism.shared_noise", "optdp.plan.format", "optdp.plan.explain",
 }  # fmt: skip
 """What the verdict about a plan rests on besides; loaded with the others."""
 

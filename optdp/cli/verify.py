@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from optdp.artifact import Opened, OpenedMatrix, OpenedPlan
     from optdp.order.format import VerifiedOrder
     from optdp.plan.explain import PlanExplanation, WorstAggregate
-    from optdp.plan.verify import VerifiedPlan
+    from optdp.plan.format import VerifiedPlan
     from optdp.single.explain import Explanation, Sight, WorstInputs, WorstSecrets
     from optdp.single.verify import Verified
 

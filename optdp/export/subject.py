@@ -17,9 +17,8 @@ from optdp.mechanism.matrix import NoiseMatrix
 from optdp.mechanism.shared_noise import SharedNoise
 from optdp.numbers.exact import decimal_up, show
 from optdp.plan import certificate
-from optdp.plan.format import Member, Plan, party_file
+from optdp.plan.format import Member, Plan, bare_table, party_file
 from optdp.plan.problem import MultiLTE
-from optdp.plan.verify import bare_table
 from optdp.single import certify
 from optdp.single.format import Artifact
 from optdp.single.verify import Verified

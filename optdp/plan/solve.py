@@ -13,16 +13,13 @@ from typing import Any
 import optdp.work as work
 from optdp.errors import CertificateError, OptdpError, ProblemError, SolverError
 from optdp.mechanism.matrix import NoiseMatrix
-from optdp.mechanism.shared_noise import SharedNoise
 from optdp.numbers.exact import decimal_up, precision, show
-from optdp.plan.certificate import EXPLANATION, PlanCertificate, listed_parties
+from optdp.plan.certificate import EXPLANATION, PlanCertificate, bounding, listed_parties
 from optdp.plan.certify import certify_plan
 from optdp.plan.divisible import design, geometric
-from optdp.plan.joint import MOST_PRODUCTS, NARROW, ROOM, Draft, Size, check_cells, descend, rounded, starts
-from optdp.plan.merged import bounding
-from optdp.plan.problem import MultiLTE
-from optdp.plan.verify import check_target as check_plan_folder
-from optdp.plan.verify import plan_files, write_plan
+from optdp.plan.format import Table, plan_files, write_plan
+from optdp.plan.joint import MOST_PRODUCTS, NARROW, ROOM, PlanDraft, Size, check_cells, descend, rounded, starts
+from optdp.plan.problem import MultiLTE, each_once
 from optdp.sheet import Cell, Sheet, decimal
 from optdp.single.bound import Prices
 from optdp.single.designed import Designed, shown_epsilon
@@ -39,7 +36,6 @@ FITS = 'Use fewer or alike parties, a larger epsilon, or method = "divisible".'
 BITS = (62, 128)
 """Denominators of the tables, in turn, until the rounded plan is private."""
 
-Table = NoiseMatrix | SharedNoise
 Found = tuple[tuple[Table, ...], PlanCertificate, str, str]
 """Tables, their certificate, the status and a note."""
 
@@ -181,11 +177,6 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
         write_plan(self, Path(folder))
 
 
-def check_target(problem: MultiLTE, folder: Path) -> None:
-    """Refuse before a long solve what could not be written after it."""
-    check_plan_folder(folder)
-
-
 def solve_plan(problem: MultiLTE, backend: str = "highs", progress: Progress = silent) -> PlanSolution:
     """The best certified plan for `problem`.
 
@@ -249,8 +240,8 @@ def _joint(problem: MultiLTE, progress: Progress) -> Found:
         return found, certificate, status, note or f"{reason} of {size.kinds} kinds for hours"
     check_cells(size.cells)
     announce(size.seconds(DESCENT), f"A joint plan of {len(problem.parties)} parties", FITS, progress)
-    best: Draft | None = None
-    latest: Draft | None = None
+    best: PlanDraft | None = None
+    latest: PlanDraft | None = None
     power = 1 if problem.objective == "mae" else 2
     status = "local optimum"
     effort = Effort(most=DESCENT)
@@ -288,7 +279,7 @@ def _joint(problem: MultiLTE, progress: Progress) -> Found:
     return found, certificate, status, f"noise that each party designs alone instead of a joint plan: {why}"
 
 
-def _proved(problem: MultiLTE, plan: Draft, progress: Progress) -> tuple[tuple[Table, ...], PlanCertificate] | str:
+def _proved(problem: MultiLTE, plan: PlanDraft, progress: Progress) -> tuple[tuple[Table, ...], PlanCertificate] | str:
     """The plan in integers with its certificate, or why it is none."""
     reason = ""
     for bits in BITS:
@@ -310,7 +301,7 @@ def _proved(problem: MultiLTE, plan: Draft, progress: Progress) -> tuple[tuple[T
     return reason
 
 
-def _better(one: Draft | None, other: Draft | None, power: int) -> Draft | None:
+def _better(one: PlanDraft | None, other: PlanDraft | None, power: int) -> PlanDraft | None:
     if one is None or other is None:
         return one or other
     return one if one.error(power) <= other.error(power) * (1 + 1e-9) else other
@@ -318,26 +309,18 @@ def _better(one: Draft | None, other: Draft | None, power: int) -> Draft | None:
 
 def _alone(problem: MultiLTE, reserve: Fraction, progress: Progress) -> list[NoiseMatrix]:
     """For each party a table that is private whatever the others do (it need not keep the fallback)."""
-    found: dict[Any, NoiseMatrix] = {}
-    tables = []
-    for i in range(len(problem.parties)):
-        populations = tuple(world[i] for world in problem.worlds)
-        step = problem.step_epsilon(i)
-        key = (populations, step)
-        if key not in found:
-            progress(f"party {i}: a first table that is private alone")
-            single = SingleLTE(
-                populations,
-                step * populations[0].largest * reserve,
-                tail="none",
-                never_worse=False,
-            )
-            first = solve_single(single)
-            if first.status == "interrupted":
-                raise KeyboardInterrupt
-            found[key] = first.mechanism
-        tables.append(found[key])
-    return tables
+    worlds = list(zip(*problem.worlds, strict=True))  # for each party its populations
+    steps = [problem.step_epsilon(i) for i in range(len(worlds))]
+
+    def table_of(i: int) -> NoiseMatrix:
+        progress(f"party {i}: a first table that is private alone")
+        epsilon = steps[i] * worlds[i][0].largest * reserve
+        found = solve_single(SingleLTE(worlds[i], epsilon, tail="none", never_worse=False))
+        if found.status == "interrupted":
+            raise KeyboardInterrupt
+        return found.mechanism
+
+    return each_once(zip(worlds, steps, strict=True), table_of)
 
 
 METHODS: dict[str, Callable[[MultiLTE, Progress], Found]] = {

@@ -14,7 +14,7 @@ import numpy as np
 from optdp.errors import OptdpError
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.mechanism.shared_noise import SharedNoise
-from optdp.plan.verify import VerifiedPlan
+from optdp.plan.format import VerifiedPlan
 from optdp.plan.worlds import epsilon_under, errors_by_total
 from optdp.report import page as html
 from optdp.report import words

@@ -1,4 +1,4 @@
-"""The specification of a block: the program of `block` in CVXPY, as its docstring has it, for tests and doubters."""
+"""The specifications of programs in CVXPY, as the docstrings of `block` and `contraction` have them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from optdp.numbers.ordered import Array
 from optdp.plan.block import Block
+from optdp.plan.contraction import ContractionLP, CouplingLP
 
 
 def to_cvxpy(block: Block, floor: float = 0.0, slack: float = 0.0) -> tuple[Any, Any]:
@@ -27,6 +28,31 @@ def to_cvxpy(block: Block, floor: float = 0.0, slack: float = 0.0) -> tuple[Any,
         rules += [r[1:] <= grow * r[:-1], r[:-1] <= grow * r[1:]]
     costs = block.weights[0][:, None] * block.cost
     return cp.Problem(cp.Minimize(cp.sum(cp.multiply(costs, r))), rules), r
+
+
+def contraction_model(lp: ContractionLP) -> Any:
+    import cvxpy as cp
+
+    A = cp.Variable((len(lp.inputs), len(lp.inputs)), nonneg=True)
+    R = cp.Variable((len(lp.inputs), len(lp.outputs)), nonneg=True)
+    contracted = lp.laws @ A
+    seen, limit = contracted @ lp.decay, lp.entity.limit
+    rules = [
+        cp.sum(A, axis=1) == 1,
+        cp.sum(R, axis=1) == A @ lp.kernel.sum(axis=1),
+        lp.laws @ R == contracted @ lp.kernel,
+    ]
+    for one, other in lp.entity.steps:
+        rules += [seen[one] <= limit * seen[other], seen[other] <= limit * seen[one]]
+    return cp.Problem(cp.Minimize(cp.sum(cp.multiply(lp.losses, R)) + cp.sum(cp.multiply(lp.outer_losses, A))), rules)
+
+
+def coupling_model(lp: CouplingLP) -> Any:
+    import cvxpy as cp
+
+    R = cp.Variable(lp.base.shape, nonneg=True)
+    rules = [cp.sum(R, axis=1) == lp.base.sum(axis=1), lp.laws @ R == lp.laws @ lp.base]
+    return cp.Problem(cp.Minimize(cp.sum(cp.multiply(lp.losses, R))), rules)
 
 
 def _shifts(rest: Array, outputs: int) -> Array:
