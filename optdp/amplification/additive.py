@@ -14,8 +14,7 @@ from optdp.errors import ProblemError
 from optdp.numbers.divergence import gaussian_sigma
 from optdp.numbers.exact import check_between
 
-NODES = 1024
-"""Cells that a continuous law is cut into, for each half of it."""
+NODES = 1024  # cells that a continuous law is cut into, for each half of it
 
 
 @dataclass(frozen=True)

@@ -41,14 +41,10 @@ from optdp.numbers.counts import (
 )
 from optdp.numbers.exact import Number, precision, to_fraction
 
-EXACT = 3000
-"""Up to so many people the search goes down to single data sets, whatever the tolerance."""
-LEAF = 6
-"""A block of so few data sets is looked at one by one."""
-ENDS = 16
-"""How many data sets at either end are looked at in any case."""
-BUDGET = 1500
-"""How many blocks a search bounds; after that the upper bound is what has been proved by then."""
+EXACT = 3000  # up to so many people the search goes down to single data sets, whatever the tolerance
+LEAF = 6  # a block of so few data sets is looked at one by one
+ENDS = 16  # how many data sets at either end are looked at in any case
+BUDGET = 1500  # how many blocks a search bounds; after that the upper bound is what has been proved by then
 
 
 @dataclass(frozen=True)

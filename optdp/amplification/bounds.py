@@ -23,8 +23,7 @@ from optdp.work import Progress
 FINE = 1 << 16
 MIDDLE = 1 << 14
 COARSE = 1 << 12
-GUESS = COARSE
-"""On this grid a bound that `guesses` is not proved: a search starts from it, and nothing is claimed."""
+GUESS = COARSE  # on this grid a bound that `guesses` is not proved: a search starts from it, and nothing is claimed
 PROBES = 24
 
 
@@ -46,11 +45,9 @@ class Bound:
 
     side: Literal["upper", "lower"]
     source: str
-    fits: Callable[[Setting], str]
-    """Why the bound does not apply to a setting, or nothing."""
+    fits: Callable[[Setting], str]  # why the bound does not apply to a setting, or nothing
     log_delta: LogDelta
-    grid: int = 0
-    """The finest grid that is worth its time; 0 for a closed form."""
+    grid: int = 0  # the finest grid that is worth its time; 0 for a closed form
     guesses: bool = False
 
 

@@ -128,8 +128,7 @@ class Hadamard(_Design):
 class Rappor(_Design):
     """Basic RAPPOR, one-time: each bit of a one-hot vector kept with probability `s/(s+1)`, `s = e^(eps0/2)`."""
 
-    d: int | None = None
-    """How many values there are, that is, bits."""
+    d: int | None = None  # how many values there are, that is, bits
     kind: ClassVar[str] = "rappor"
 
     def __post_init__(self) -> None:
@@ -143,8 +142,7 @@ class Rappor(_Design):
 class UnaryEncoding(_Design):
     """Optimized unary encoding (Wang et al. 2017): the true bit is 1 with probability 1/2, others `1/(e^eps0+1)`."""
 
-    d: int | None = None
-    """How many values there are, that is, bits."""
+    d: int | None = None  # how many values there are, that is, bits
     kind: ClassVar[str] = "unary-encoding"
 
     def __post_init__(self) -> None:

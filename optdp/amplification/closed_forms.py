@@ -16,10 +16,8 @@ import math
 
 ROUNDING = 1e-13
 """Relative rounding error that is granted to every logarithm and exponent; they come from a few dozen operations."""
-SMALLEST = 1e-304
-"""No positive bound is reported smaller than this, so that none is lost to underflow."""
-SMALLEST_EPS0, LARGEST_EPS0 = 1e-100, 100.0
-"""Where floating point neither underflows nor overflows on the way."""
+SMALLEST = 1e-304  # no positive bound is reported smaller than this, so that none is lost to underflow
+SMALLEST_EPS0, LARGEST_EPS0 = 1e-100, 100.0  # where floating point neither underflows nor overflows on the way
 
 
 def krr_similarity(eps0: float, k: int) -> float:

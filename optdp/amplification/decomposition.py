@@ -41,12 +41,9 @@ EXACT = ("subset-selection", "piecewise")
 class Law:
     """The densities of a randomizer."""
 
-    of: Callable[[float, Floats], Floats]
-    """`R(x)(y)`."""
-    least: Callable[[Floats], Floats]
-    """`inf_x R(x)(y)`."""
-    takes: Callable[[float], bool]
-    """Whether something is an input."""
+    of: Callable[[float, Floats], Floats]  # `R(x)(y)`
+    least: Callable[[Floats], Floats]  # `inf_x R(x)(y)`
+    takes: Callable[[float], bool]  # whether something is an input
 
 
 @dataclass(frozen=True)
@@ -54,8 +51,7 @@ class Blanket:
     """What does not depend on the input, and what is left."""
 
     gamma: float
-    exact: bool
-    """Whether `gamma` is the total variation similarity itself, and not a lower bound of it."""
+    exact: bool  # whether `gamma` is the total variation similarity itself, and not a lower bound of it
     law: Law | None = None
 
     def density(self, y: ArrayLike) -> Floats:

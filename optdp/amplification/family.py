@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 from optdp.numbers.positive_part import LogEnclosure, log_positive_part
 
 Floats = NDArray[np.float64]
-ROUND_OFF = 2.0**-49
-"""More than the entries of cells and `e^eps` are wrong by, relatively."""
+ROUND_OFF = 2.0**-49  # more than the entries of cells and `e^eps` are wrong by, relatively
 
 
 @dataclass(frozen=True)

@@ -169,8 +169,7 @@ class KRR:
         return Ratios(p, (p - 1.0) / (p + self.k - 1.0), p)
 
 
-LARGEST_CHANNEL = 2_000_000
-"""Inputs times inputs times messages: the work of looking at all pairs."""
+LARGEST_CHANNEL = 2_000_000  # inputs times inputs times messages: the work of looking at all pairs
 
 
 @dataclass(frozen=True)

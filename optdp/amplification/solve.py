@@ -21,8 +21,7 @@ from optdp.outcome import Outcome
 from optdp.sheet import Cell, Listing, Sheet, between, figure
 from optdp.work import Progress, silent
 
-LOWER = 1 << 15
-"""What is spent on a lower bound."""
+LOWER = 1 << 15  # what is spent on a lower bound
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

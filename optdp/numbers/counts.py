@@ -35,12 +35,9 @@ from flint import acb, arb, arb_poly
 from optdp.errors import ProblemError
 from optdp.numbers.exact import Number, ball, ceiling, precision, to_fraction
 
-SMALLEST = 1e-300
-"""Below this a positive delta is reported as the enclosure `[0, 1e-300]`."""
-LARGEST = 10**15
-"""The most people."""
-RELATIVE_BITS = 44
-"""How many bits of a delta are guaranteed."""
+SMALLEST = 1e-300  # below this a positive delta is reported as the enclosure `[0, 1e-300]`
+LARGEST = 10**15  # the most people
+RELATIVE_BITS = 44  # how many bits of a delta are guaranteed
 
 
 @dataclass(frozen=True)

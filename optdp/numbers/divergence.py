@@ -72,10 +72,8 @@ class Pair:
         )
 
 
-LARGEST_LOSS = 700.0
-"""Beyond this nothing is hidden: the loss counts as endless."""
-ROUND_OFF = 2.0**-46
-"""More than products, differences and exponentials of two laws are wrong by, relatively."""
+LARGEST_LOSS = 700.0  # beyond this nothing is hidden: the loss counts as endless
+ROUND_OFF = 2.0**-46  # more than products, differences and exponentials of two laws are wrong by, relatively
 
 
 class Moved:

@@ -66,12 +66,9 @@ class Source:
         return value >> (64 * count - k)
 
 
-CHUNK = 1 << 20
-"""How many draws are made at a time, to bound the memory."""
-LARGEST = 1 << 16
-"""The most trials of one binomial table; more trials are the sum of several draws."""
-ROUNDS = 1024
-"""Honest bits reject a draw that often less than once in 2^1000 draws."""
+CHUNK = 1 << 20  # how many draws are made at a time, to bound the memory
+LARGEST = 1 << 16  # the most trials of one binomial table; more trials are the sum of several draws
+ROUNDS = 1024  # honest bits reject a draw that often less than once in 2^1000 draws
 
 
 def bernoulli(source: Source, p: Fraction, size: int) -> NDArray[np.bool_]:

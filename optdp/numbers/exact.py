@@ -21,8 +21,7 @@ from flint import arb, fmpq, fmpz
 
 from optdp.errors import ProblemError
 
-PRECISION = 256
-"""Bits of working precision for balls; far beyond what any claim needs."""
+PRECISION = 256  # bits of working precision for balls; far beyond what any claim needs
 
 Number = int | float | str | Fraction | Decimal
 

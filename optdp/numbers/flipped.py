@@ -22,12 +22,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-DIGITS = 36.0
-"""What a sum over a circle leaves out is about `e^-36` of it."""
-MOST = 2000
-"""No sum has more points on either side; it then knows little, far below the mean, and says so."""
-CHUNK = 1 << 16
-"""How many points are summed at a time."""
+DIGITS = 36.0  # what a sum over a circle leaves out is about `e^-36` of it
+MOST = 2000  # no sum has more points on either side; it then knows little, far below the mean, and says so
+CHUNK = 1 << 16  # how many points are summed at a time
 U = 2.0**-52
 
 

@@ -41,10 +41,8 @@ def across(log_base: Callable[[acb, bool], acb], beta: Fraction, x: int, start: 
 
 Bits = Callable[[int], int]
 
-SUM = 1 << 12
-"""The most terms that are added up where an integral would do."""
-SOURCE_BITS = 1024
-"""The most bits of one uniform number; honest bits need that many less than once in 2^900 draws."""
+SUM = 1 << 12  # the most terms that are added up where an integral would do
+SOURCE_BITS = 1024  # the most bits of one uniform number; honest bits need that many less than once in 2^900 draws
 SINGLE, BLOCK, KEPT = 1 << 16, 1 << 14, 1 << 8
 """The longest law with one table of thresholds; else the length of a table, and how many are kept."""
 

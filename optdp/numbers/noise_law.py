@@ -30,8 +30,7 @@ from optdp.numbers.sgdl import SGDL
 Floats = NDArray[np.floating[Any]]
 
 UNIT = 2.0**-53
-SHORT = 20_000
-"""From this reach on laws are kept."""
+SHORT = 20_000  # from this reach on laws are kept
 PROVED, PROVED_BITS = 100_000, 96
 """How far a law is enclosed in balls, of so many bits; further out the account of the recurrence is what there is."""
 
@@ -41,8 +40,7 @@ class NoiseLaw:
     """Logarithms of `Pr[0], Pr[1], ...`, each within `error`; the law is symmetric."""
 
     log_p: Floats
-    log_beyond: float
-    """Above the logarithm of `Pr[> reach]`."""
+    log_beyond: float  # above the logarithm of `Pr[> reach]`
     error: float
 
     @property

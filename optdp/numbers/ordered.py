@@ -75,8 +75,7 @@ def geometric(ratio: float, count: int) -> Array:
     return np.multiply.accumulate(found)
 
 
-SHORT = 400
-"""Up to this length of the longer law a convolution of long doubles is quicker than one of whole arrays."""
+SHORT = 400  # up to this length of the longer law a convolution of long doubles is quicker than one of whole arrays
 
 
 def _long(values: Any) -> Any:

@@ -36,8 +36,7 @@ Floats = NDArray[np.floating[Any]]
 Spectrum = NDArray[np.complexfloating[Any, Any]]
 
 BASE, LARGE_BASE = 64, 256
-TINY = 1e-60
-"""Powers of a spectrum below this are left out, and counted as error."""
+TINY = 1e-60  # powers of a spectrum below this are left out, and counted as error
 EXTENDED = 1 << 22
 """From so many copies on numbers have extended precision, where the machine has it, and steps are larger: round-off
 grows with every step."""
@@ -61,8 +60,7 @@ class _Tilted:
     values: Floats
     weights: Floats
     log_mgf: float
-    perturbation: float
-    """How much `log E S_+` may move for each copy when the inputs move by one unit of round-off."""
+    perturbation: float  # how much `log E S_+` may move for each copy when the inputs move by one unit of round-off
 
     @cached_property
     def mean(self) -> float:

@@ -35,10 +35,8 @@ from optdp.numbers.negative_binomial import SUM, Bits, ExactNegativeBinomial, ac
 from optdp.objects import Public
 from optdp.work.account import spend
 
-FLOAT_BITS = 96
-"""Precision behind the functions that answer with floats."""
-TIE_BITS = 1024
-"""Where the comparison of a quantile gives up: only a deliberate tie gets this far."""
+FLOAT_BITS = 96  # precision behind the functions that answer with floats
+TIE_BITS = 1024  # where the comparison of a quantile gives up: only a deliberate tie gets this far
 
 
 @dataclass(frozen=True, init=False)

@@ -25,8 +25,7 @@ from optdp.errors import ProblemError
 from optdp.numbers.exact import down, log_upper, shown
 from optdp.work import Progress, silent
 
-GRID = 1 << 40
-"""A deployed gamma is a multiple of 1/GRID."""
+GRID = 1 << 40  # a deployed gamma is a multiple of 1/GRID
 LEAST, MOST = Fraction(2 * GRID // 10**9, GRID), 1 - Fraction(2 * GRID // 10**9, GRID)
 
 

@@ -22,22 +22,18 @@ from typing import Any
 
 from optdp.errors import ProblemError
 
-Progress = Callable[[str], None]
-"""Is told what is being done."""
+Progress = Callable[[str], None]  # is told what is being done
 
 
 def silent(_: str) -> None:
     """Tells nobody."""
 
 
-LOG = logging.getLogger("optdp")
-"""Hears estimates at INFO and what is being done at DEBUG."""
+LOG = logging.getLogger("optdp")  # hears estimates at INFO and what is being done at DEBUG
 LOG.addHandler(logging.NullHandler())
 
-LONGEST = 3600.0
-"""Seconds that work may take without a deadline; what is estimated to take longer is refused."""
-WORTH_SAYING = 3.0
-"""Seconds from which on an estimate is told."""
+LONGEST = 3600.0  # seconds that work may take without a deadline; what is estimated to take longer is refused
+WORTH_SAYING = 3.0  # seconds from which on an estimate is told
 
 
 class Stopped(KeyboardInterrupt):
@@ -85,10 +81,8 @@ class DeadlineReached(Stopped):
 class _Signals:
     """What has been signalled to this process, while `signals()` listens."""
 
-    told: Stopped | None = None
-    """The first signal that came."""
-    pending: Stopped | None = None
-    """One that came while signals were held, and is raised after that."""
+    told: Stopped | None = None  # the first signal that came
+    pending: Stopped | None = None  # one that came while signals were held, and is raised after that
     holds = 0
     certifying = 0
 

@@ -17,8 +17,7 @@ from optdp.work import LOG, Progress, listening
 
 QUIET, GAP, BEAT = 3.0, 5.0, 15.0
 """Seconds before the first line, between two lines at least, and between two lines at most."""
-LOOK = 0.25
-"""Seconds between two looks at what is to be printed."""
+LOOK = 0.25  # seconds between two looks at what is to be printed
 
 
 def elapsed(seconds: float) -> str:
@@ -31,8 +30,7 @@ class Pace:
 
     def __init__(self, begin: float) -> None:
         self.begin = begin
-        self.printed = begin + QUIET - GAP
-        """When the last line was due."""
+        self.printed = begin + QUIET - GAP  # when the last line was due
         self.text, self.shown = "working", ""
         self.estimates: list[str] = []
 

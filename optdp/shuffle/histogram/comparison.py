@@ -39,13 +39,10 @@ class Comparison:
     """The utilities of every mechanism by its name: `reports`, the estimators, and the central ones."""
 
     shares: Array
-    individual_delta: Array
-    """For each value, the delta at which the Gaussian mechanism stands in `individual`."""
+    individual_delta: Array  # for each value, the delta at which the Gaussian mechanism stands in `individual`
     community_delta: float
-    individual: dict[str, Array]
-    """For each value the mean absolute error of its share."""
-    community: dict[str, Array]
-    """For each run the total variation distance."""
+    individual: dict[str, Array]  # for each value the mean absolute error of its share
+    community: dict[str, Array]  # for each run the total variation distance
 
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""

@@ -37,10 +37,8 @@ from optdp.people.learn import iterative_bayesian_update
 
 Array = npt.NDArray[np.float64]
 
-LARGEST_RANK = 2000
-"""The most inputs or outputs of a channel that is inverted as a matrix."""
-SINGULAR = 1e-10
-"""A channel whose smallest singular value is that much below its largest is not inverted."""
+LARGEST_RANK = 2000  # the most inputs or outputs of a channel that is inverted as a matrix
+SINGULAR = 1e-10  # a channel whose smallest singular value is that much below its largest is not inverted
 
 
 @dataclass(frozen=True)

@@ -156,8 +156,7 @@ class HistogramSolution(Outcome):
     gamma: Fraction
     epsilon: float
     delta: float
-    lower: float | None
-    """Some data set breaks every smaller epsilon at this delta."""
+    lower: float | None  # some data set breaks every smaller epsilon at this delta
     standard_error: float
     gaussian_sigma: float
     seconds: float
@@ -291,11 +290,9 @@ class HistogramEstimate:
 
     labels: tuple[str, ...] | None
     estimator: str
-    reported: npt.NDArray[np.int64]
-    """How many messages name each value."""
+    reported: npt.NDArray[np.int64]  # how many messages name each value
     estimates: dict[str, Array]
-    standard_errors: Array
-    """Of the inverted counts, for the people who are there."""
+    standard_errors: Array  # of the inverted counts, for the people who are there
 
     @property
     def counts(self) -> Array:

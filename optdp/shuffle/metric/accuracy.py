@@ -49,18 +49,12 @@ from optdp.shuffle.metric.released import Shares
 
 Floats = NDArray[np.floating[Any]]
 
-MISSED = 0.05
-"""How often an interval may miss the truth."""
-RARE = 1e-3
-"""Where somebody clamps with a smaller probability, the law of the noise serves."""
-NEGLIGIBLE = 1e-9
-"""Probability that may be left out of a law; it is added to what an interval misses."""
-WIDEST = 1 << 22
-"""The longest law that is looked at point by point."""
-AT_HAND = 8_000_000
-"""How many probabilities of flipped bits are looked at, over all data sets."""
-BINS = 1500
-"""Steps of each coordinate for the mean distance in the plane."""
+MISSED = 0.05  # how often an interval may miss the truth
+RARE = 1e-3  # where somebody clamps with a smaller probability, the law of the noise serves
+NEGLIGIBLE = 1e-9  # probability that may be left out of a law; it is added to what an interval misses
+WIDEST = 1 << 22  # the longest law that is looked at point by point
+AT_HAND = 8_000_000  # how many probabilities of flipped bits are looked at, over all data sets
+BINS = 1500  # steps of each coordinate for the mean distance in the plane
 
 
 @dataclass(frozen=True)

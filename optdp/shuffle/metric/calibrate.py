@@ -29,13 +29,10 @@ from optdp.shuffle.metric.flips import likely_loss
 from optdp.shuffle.metric.problem import LARGEST_N, MetricShuffle
 from optdp.work import Progress, silent
 
-SEARCHED = 12
-"""At how many distances a search looks; the result is then certified at all of them."""
-LARGEST_NOISE = 60.0
-"""The largest eps_geo that is looked at: noise that is practically none."""
+SEARCHED = 12  # at how many distances a search looks; the result is then certified at all of them
+LARGEST_NOISE = 60.0  # the largest eps_geo that is looked at: noise that is practically none
 FLIP_GRID = 1 << 40
-MOST_FLIPS = 1.0 - 1e-6
-"""The largest p: a bit then gives away 2e-6 by itself, so that any epsilon can be kept."""
+MOST_FLIPS = 1.0 - 1e-6  # the largest p: a bit then gives away 2e-6 by itself, so that any epsilon can be kept
 
 
 def calibrate(problem: MetricShuffle, progress: Progress = silent) -> Design:

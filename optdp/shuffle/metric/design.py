@@ -17,12 +17,10 @@ from optdp.shuffle.metric.profile import Losses
 from optdp.shuffle.metric.released import Released, Shares
 from optdp.work import Progress, silent
 
-PATIENCE = 15.0
-"""About how many seconds a profile may take; a longer one is refused before it is begun."""
+PATIENCE = 15.0  # about how many seconds a profile may take; a longer one is refused before it is begun
 NODES, SPREAD = 24, 1.06
 """So many distances have their own loss over all data sets; later ones are looked at by steps of this factor."""
-RR_TOLERANCE = 1e-3
-"""How far the proved loss of flipped bits may lie above that of an actual data set."""
+RR_TOLERANCE = 1e-3  # how far the proved loss of flipped bits may lie above that of an actual data set
 
 
 @dataclass(frozen=True)

@@ -46,12 +46,9 @@ from optdp.numbers.flipped import Floats, Sums, U, flipped_sums
 
 Flags = NDArray[np.bool_]
 
-LARGEST = 10**12
-"""The most bits."""
-SINGLE = 1500
-"""Up to so many data sets all are looked at one by one, whatever the tolerance."""
-REACHES = (1, 1, 1, 4, 16, 64, 256)
-"""How far from the best place a proof looks, one after the other until it succeeds."""
+LARGEST = 10**12  # the most bits
+SINGLE = 1500  # up to so many data sets all are looked at one by one, whatever the tolerance
+REACHES = (1, 1, 1, 4, 16, 64, 256)  # how far from the best place a proof looks, one after the other until it succeeds
 BUDGET = 30_000
 """How many blocks are bounded for one distance; after that the upper bound is what has been proved by then."""
 

@@ -25,8 +25,7 @@ from optdp.shuffle.metric.design import Design
 Whole = NDArray[np.int64]
 Packed = NDArray[np.uint8]
 
-CHUNK = 1 << 16
-"""How many people's bits are unpacked at a time."""
+CHUNK = 1 << 16  # how many people's bits are unpacked at a time
 
 
 @dataclass(frozen=True)

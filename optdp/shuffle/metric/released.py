@@ -39,14 +39,11 @@ from optdp.numbers.noise_law import UNIT, NoiseLaw, noise_law, proved_law
 from optdp.numbers.ordered import dot, slide
 from optdp.numbers.sgdl import SGDL
 
-DEEP = -600.0
-"""Logarithms of probabilities below this count as zero where that is safe."""
+DEEP = -600.0  # logarithms of probabilities below this count as zero where that is safe
 DIRECT = 3e7
 """Products of a convolution that is done term by term; a larger one is done by FFT, with its absolute error added."""
-WIDEST = 1_500_000
-"""How far the noise may reach that is looked at point by point."""
-NEGLIGIBLE = 1e-7
-"""The part of delta that may be spent on what lies outside of the window."""
+WIDEST = 1_500_000  # how far the noise may reach that is looked at point by point
+NEGLIGIBLE = 1e-7  # the part of delta that may be spent on what lies outside of the window
 
 
 @dataclass(frozen=True)
@@ -56,8 +53,7 @@ class Shares:
     n: int
     beta: Fraction
     q: Fraction
-    proved: bool = False
-    """Whether its laws are enclosed in balls, as a claim needs; a search does without."""
+    proved: bool = False  # whether its laws are enclosed in balls, as a claim needs; a search does without
 
     @property
     def total(self) -> Fraction:

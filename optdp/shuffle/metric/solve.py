@@ -31,8 +31,7 @@ class Theorem:
     worth: str
 
 
-DRAWN = 14
-"""How many distances of a profile are drawn."""
+DRAWN = 14  # how many distances of a profile are drawn
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

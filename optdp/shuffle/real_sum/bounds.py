@@ -53,10 +53,8 @@ from optdp.numbers.roots import edge
 
 Array = npt.NDArray[np.float64]
 
-SAFE = 1.0 - 1e-9
-"""What a lower bound is multiplied with: more than the rounding of all its sums."""
-SHARES = (0.0, *(1.0 - 0.93**i for i in range(1, 80)))
-"""Values of eta at which `q` is computed."""
+SAFE = 1.0 - 1e-9  # what a lower bound is multiplied with: more than the rounding of all its sums
+SHARES = (0.0, *(1.0 - 0.93**i for i in range(1, 80)))  # values of eta at which `q` is computed
 WEIGHTS = (1.0, 0.75, 0.5, 0.25)
 BITS = 200
 

@@ -46,11 +46,9 @@ class RealSumSolution(Outcome):
     gamma: Fraction
     epsilon: float
     delta: float
-    lower_epsilon: float | None
-    """Some data set breaks every smaller epsilon at this delta."""
+    lower_epsilon: float | None  # some data set breaks every smaller epsilon at this delta
     mse: float
-    lower_mse: float
-    """No single-message protocol that is (epsilon, delta)-DP is below."""
+    lower_mse: float  # no single-message protocol that is (epsilon, delta)-DP is below
     theorem_3: float
     theorem_1: Chosen | None
     printed: Chosen | None
