@@ -1,11 +1,11 @@
 """The public names, and where each lives."""
 
-from .amplification.additive import Gaussian as Gaussian
-from .amplification.additive import Laplace as Laplace
+from .amplification.catalogue import Gaussian as Gaussian
+from .amplification.catalogue import Laplace as Laplace
 from .amplification.compose import composed_epsilon as composed_epsilon
-from .amplification.count import KRRCount as KRRCount
 from .amplification.decomposition import decompose as decompose
 from .amplification.problem import Amplification as Amplification
+from .amplification.problem import KRRCount as KRRCount
 from .amplification.randomizers import KRR as KRR
 from .amplification.randomizers import Channel as Channel
 from .amplification.randomizers import Generic as Generic

@@ -19,7 +19,7 @@ ABSENT = (
 LOGIC = {
     "optdp.errors", "optdp.files.models",
     "optdp.numbers", "optdp.numbers.exact", "optdp.numbers.pmf", "optdp.numbers.sgdl",
-    "optdp.numbers.negative_binomial", "optdp.work", "optdp.work.account",
+    "optdp.work", "optdp.work.account",
     "optdp.single", "optdp.plan", "optdp.people.population", "optdp.single.problem",
     "optdp.plan.problem", "optdp.people.files",
     "optdp.mechanism.matrix", "optdp.single.laws", "optdp.single.certify", "optdp.single.window",

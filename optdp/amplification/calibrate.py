@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from optdp.amplification.bounds import COARSE, GUESS, MIDDLE, Bound, Setting, approximate, capped
-from optdp.amplification.family import LARGEST_EPS0
-from optdp.amplification.randomizers import KRR
+from optdp.amplification.randomizers import KRR, LARGEST_EPS0
 from optdp.numbers.roots import XTOL, edge, last_whole, narrowed
 
 LARGEST_EPSILON = 60.0

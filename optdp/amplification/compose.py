@@ -45,7 +45,7 @@ from scipy.special import logsumexp
 
 from optdp.amplification.bounds import BOUNDS, FINE, Bound, Setting, leader
 from optdp.amplification.calibrate import LARGEST_EPSILON
-from optdp.amplification.family import Floats
+from optdp.amplification.randomizers import Floats
 from optdp.errors import ProblemError
 from optdp.numbers.exact import check_between, check_whole
 from optdp.numbers.roots import edge
@@ -200,13 +200,9 @@ def _leading(setting: Setting) -> tuple[Bound, int, int]:
     return (BOUNDS[name], GRID, NODES) if _pure(setting) else (BOUNDS[name], FINE, FEW_NODES)
 
 
+@lru_cache(maxsize=64)
 def losses_of(setting: Setting, tail: float = TAIL, discretization: float | None = None) -> Losses:
     """The privacy loss of one round, at multiples of `discretization` if that is given."""
-    return _losses(setting, tail, discretization)
-
-
-@lru_cache(maxsize=64)
-def _losses(setting: Setting, tail: float, discretization: float | None) -> Losses:
     bound, grid, nodes = _leading(setting)
     local = setting.eps0 if _pure(setting) else math.inf
 

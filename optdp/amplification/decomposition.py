@@ -26,10 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from optdp.amplification.additive import Gaussian, Laplace
-from optdp.amplification.catalogue import LocalHash
-from optdp.amplification.family import Floats, Randomizer
-from optdp.amplification.randomizers import KRR, Channel
+from optdp.amplification.catalogue import Gaussian, Laplace, LocalHash
+from optdp.amplification.randomizers import KRR, Channel, Floats, Randomizer
 from optdp.errors import ProblemError
 from optdp.numbers.exact import check_between
 

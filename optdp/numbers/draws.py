@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from optdp.errors import ProblemError
 from optdp.numbers.exact import ball, check_whole, floor_scaled, precision, shown, to_fraction
-from optdp.numbers.negative_binomial import SOURCE_BITS, ExactNegativeBinomial, looked_up
-from optdp.numbers.sgdl import SGDL
+from optdp.numbers.sgdl import SGDL, SOURCE_BITS, ExactNegativeBinomial, looked_up
 
 
 class Source:

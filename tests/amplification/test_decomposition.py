@@ -21,7 +21,7 @@ from optdp.amplification.catalogue import (
     VariationRatio,
 )
 from optdp.amplification.decomposition import Blanket
-from optdp.amplification.family import Randomizer
+from optdp.amplification.randomizers import Randomizer
 
 CHANNEL = Channel.of([[0.5, 0.3, 0.2, 0.0], [0.2, 0.5, 0.2, 0.1], [0.25, 0.25, 0.25, 0.25]])
 FINITE = [(KRR(2), 1.0, 2, 2), (KRR(5), 0.3, 5, 5), (LocalHash(4), 2.0, 4, 4), (CHANNEL, math.inf, 3, 4)]

@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom, nbinom
 
 from optdp import SGDL, CertificateError, InfeasibleError, MetricShuffle, ProblemError, compare_mechanisms, solve
+from optdp.shuffle.metric.flips import FlippedPair
 from optdp.shuffle.metric.solve import MetricSolution
 from optdp.shuffle.metric.theorems import theorem_4_1_noise
 
@@ -596,12 +597,10 @@ def test_what_takes_too_long_is_refused_before_it_begins(given: dict[str, Any], 
 
 def test_flips_at_many_distances_are_bounded_from_some() -> None:
     """Every entry of the profile against the loss computed at that very distance."""
-    from optdp.shuffle.metric.flips import worst_losses
-
     solution = solve(MetricShuffle("rr", 20, 10, "1e-4", p="0.3", max_distance=190))
     flip = solution.design.flip
     assert flip is not None
-    every = worst_losses(200, flip, 1e-4 * (1 - 1e-12), range(1, 191), 1e-3)
+    every = [FlippedPair(200, flip, 1e-4 * (1 - 1e-12), distance).worst() for distance in range(1, 191)]
     for (distance, epsilon), found in zip(solution.profile, every, strict=True):
         assert distance == found.distance
         assert found.lower <= distance * epsilon * (1 + 1e-9)

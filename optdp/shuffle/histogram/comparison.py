@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from optdp.amplification.count import KRRCount
+from optdp.amplification.counts import CountSetting, count_delta
+from optdp.amplification.problem import KRRCount
 from optdp.errors import ProblemError
-from optdp.numbers.counts import CountSetting, count_delta
 from optdp.numbers.divergence import gaussian_sigma
 from optdp.numbers.exact import Number, check_between, check_whole, to_fraction
 from optdp.shuffle.gamma import deployed, gamma_of

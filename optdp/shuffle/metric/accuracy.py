@@ -42,10 +42,9 @@ from numpy.typing import NDArray
 from scipy.fft import fft, ifft, irfft, next_fast_len, rfft
 from scipy.special import ndtr
 
-from optdp.numbers.noise_law import UNIT, NoiseLaw, log_of
 from optdp.numbers.ordered import dot, times
 from optdp.shuffle.metric.design import Design
-from optdp.shuffle.metric.released import Shares
+from optdp.shuffle.metric.released import UNIT, NoiseLaw, Shares, log_of
 
 Floats = NDArray[np.floating[Any]]
 

@@ -25,7 +25,7 @@ from optdp.numbers.exact import down, show
 from optdp.numbers.roots import edge
 from optdp.shuffle.metric.accuracy import accuracy
 from optdp.shuffle.metric.design import Design, broken, distances, largest_epsilon, local_epsilon, losses
-from optdp.shuffle.metric.flips import likely_loss
+from optdp.shuffle.metric.flips import FlippedPair
 from optdp.shuffle.metric.problem import LARGEST_N, MetricShuffle
 from optdp.work import Progress, silent
 
@@ -314,7 +314,7 @@ def _rr(problem: MetricShuffle, n: int, progress: Progress) -> Design:
         steps += 1
         progress(f"finding how often to flip: {steps} of about 40 steps")
         flip = _dyadic(math.exp(place) / 2.0)
-        known = {d: likely_loss(bits, flip, delta, d) for d in places}
+        known = {d: FlippedPair(bits, flip, delta, d).good(steps=0)[0] for d in places}
         return float(max(sum(known.get(d, 0.0) for d in shift) / math.hypot(*shift) for shift in shifts)) - wanted
 
     low, high = math.log(max(1e-9, 1e-3 / bits)), math.log(MOST_FLIPS)

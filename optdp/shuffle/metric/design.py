@@ -12,7 +12,7 @@ from typing import Any
 from optdp.errors import ProblemError
 from optdp.numbers.exact import geometric_ratio, precision, show, upper_fraction
 from optdp.shuffle.metric import profile
-from optdp.shuffle.metric.flips import worst_losses
+from optdp.shuffle.metric.flips import FlippedPair
 from optdp.shuffle.metric.profile import Losses
 from optdp.shuffle.metric.released import Released, Shares
 from optdp.work import Progress, silent
@@ -274,4 +274,4 @@ def _few_losses(bits: int, flip: Fraction, delta: float, places: Sequence[int], 
 @lru_cache(maxsize=1 << 16)
 def _worst(bits: int, flip: Fraction, delta: float, distance: int) -> float:
     """Kept, as a search ends where the certificate begins."""
-    return worst_losses(bits, flip, delta, [distance], RR_TOLERANCE)[0].upper
+    return FlippedPair(bits, flip, delta, distance).worst(RR_TOLERANCE).upper

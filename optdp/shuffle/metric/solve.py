@@ -13,23 +13,13 @@ from optdp.errors import CertificateError, InfeasibleError, ProblemError
 from optdp.numbers.exact import down, finite, show
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Listing, Sheet, figure
-from optdp.shuffle.metric import theorems
 from optdp.shuffle.metric.accuracy import accuracy
 from optdp.shuffle.metric.calibrate import calibrate
 from optdp.shuffle.metric.design import Design, largest_epsilon, local_epsilon, local_losses, losses
 from optdp.shuffle.metric.problem import MECHANISMS, MetricShuffle
 from optdp.shuffle.metric.protocol import MetricProtocol
+from optdp.shuffle.metric.theorems import Theorem, theorems_of
 from optdp.work import Progress, silent
-
-
-@dataclass(frozen=True)
-class Theorem:
-    """What a theorem of D would say here, and what it is worth: never a claim."""
-
-    name: str
-    value: float | None
-    worth: str
-
 
 DRAWN = 14  # how many distances of a profile are drawn
 
@@ -180,7 +170,7 @@ def solve_metric(problem: MetricShuffle, backend: str = "", progress: Progress =
     return MetricSolution(
         problem=problem, design=design, local_epsilon=alone, local_delta=alone_delta, mae=errors.mae / people,
         profile=tuple((distance, loss / distance * (1.0 + 2.0**-52)) for distance, loss in seen),
-        rmse=errors.rmse / people, truncation=clamped, theorems=tuple(_theorems(problem, design)), status="solved",
+        rmse=errors.rmse / people, truncation=clamped, theorems=theorems_of(problem, design), status="solved",
         note=_note(problem, design, clamped), seconds=time.perf_counter() - begin,
     )  # fmt: skip
 
@@ -241,42 +231,6 @@ def _note(problem: MetricShuffle, design: Design, clamped: float) -> str:
     if clamped > problem.delta:
         return f"somebody truncates with probability {clamped:.3g}, more than delta: the profile accounts for it"
     return ""
-
-
-def _theorems(problem: MetricShuffle, design: Design) -> list[Theorem]:
-    """D's own figures for the deployed numbers; in the plane as its appendix D composes them."""
-    n, apart = design.n, design.dimensions
-    delta, scale = float(problem.delta) / apart, math.sqrt(apart)
-    if design.flip is not None:
-        flips, p = "too large at small distances, too small at large ones", float(2 * design.flip)
-        return [
-            Theorem("theorem_3_1", _times(theorems.theorem_3_1(n * design.k, p, delta), scale), flips),
-            Theorem("theorem_7_1", _times(theorems.theorem_7_1(design.k, p, delta), scale), flips),
-        ]
-    assert design.eps_geo is not None
-    noise = float(design.eps_geo)
-    if problem.mechanism == "geo":
-        worth = "1.2 to 3 times too large at distance 1, too small at large ones; needs n > 4"
-        wanted = None if problem.epsilon is None else float(problem.epsilon) / scale
-        demanded = None if wanted is None else theorems.theorem_4_1_noise(n, wanted, delta)
-        return [
-            Theorem("theorem_4_1", _times(theorems.theorem_4_1(n, noise, delta), scale), worth),
-            Theorem("theorem_4_1_noise", demanded, "the eps_geo that it would have people use for this epsilon"),
-        ]
-    if problem.mechanism == "sgdl":
-        padding = float(theorems.lemma_c_1(n, noise, delta))
-        return [
-            Theorem(
-                "theorem_5_1", theorems.theorem_5_1(noise) * scale, "its padding is too short, and so is its proof"
-            ),
-            Theorem("lemma_c_1", padding, "a wrong mean: far too small below epsilon 0.7"),
-            Theorem("theorem_7_2", theorems.theorem_7_2(n, noise) * scale, "holds"),
-        ]
-    return []
-
-
-def _times(value: float | None, scale: float) -> float | None:
-    return None if value is None else value * scale
 
 
 def _plain(value: float) -> float | int:
