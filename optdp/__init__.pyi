@@ -48,11 +48,11 @@ from .plan.solve import PlanSolution as PlanSolution
 from .plan.worlds import caution as caution
 from .plan.worlds import epsilon_under as epsilon_under
 from .plan.worlds import errors_by_total as errors_by_total
-from .shuffle.histogram.comparison import compare_with_central as compare_with_central
-from .shuffle.histogram.problem import ShuffleHistogram as ShuffleHistogram
+from .shuffle.estimators import compare_with_central as compare_with_central
+from .shuffle.histogram import ShuffleHistogram as ShuffleHistogram
 from .shuffle.metric.problem import MetricShuffle as MetricShuffle
 from .shuffle.metric.solve import compare_mechanisms as compare_mechanisms
-from .shuffle.real_sum.problem import RealSum as RealSum
+from .shuffle.real_sum import RealSum as RealSum
 from .single.certify import Certificate as Certificate
 from .single.certify import certify as certify
 from .single.measure import errors_by_input as errors_by_input

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from optdp import ProblemError
 from optdp.people.learn import log_likelihood
-from optdp.shuffle.histogram.estimators import ESTIMATORS, Response, invert, likely, project, standard_errors
+from optdp.shuffle.estimators import ESTIMATORS, Response, invert, likely, project, standard_errors
 
 CHANNEL = np.array([[0.6, 0.2, 0.1, 0.1], [0.1, 0.5, 0.3, 0.1], [0.05, 0.05, 0.2, 0.7]])
 
