@@ -36,7 +36,7 @@ PLANS = {
 }  # fmt: skip
 """What the verdict about a plan rests on besides; loaded with the others."""
 
-SHELL = {"optdp", "optdp.cli", "optdp.work.lines"}
+SHELL = {"optdp", "optdp.cli"}
 """The command line, besides the modules of `optdp.cli`, which import what they need when they run."""
 
 DRAWING = {"optdp.mechanism.drawing", "optdp.mechanism.cuts"}

@@ -16,6 +16,7 @@ from optdp.amplification import closed_forms as forms
 from optdp.amplification.catalogue import Gaussian, VariationRatio
 from optdp.amplification.counts import CountSetting, binary_delta, count_delta, likely_delta
 from optdp.amplification.randomizers import KRR, Cells, Randomizer, cells, variation_cells
+from optdp.numbers.exact import there
 from optdp.work import Progress
 
 FINE = 1 << 16
@@ -117,9 +118,7 @@ def _copies(eps0: float, each: float) -> Cells:
 
 
 def _variation(setting: Setting, epsilon: float, grid: int) -> float | None:
-    ratios = setting.randomizer.ratios(setting.eps0)
-    assert ratios is not None
-    return variation_cells(ratios).log_upper(setting.n, epsilon, grid)
+    return variation_cells(there(setting.randomizer.ratios(setting.eps0))).log_upper(setting.n, epsilon, grid)
 
 
 def _variation_fits(setting: Setting) -> str:

@@ -33,7 +33,7 @@ from optdp.amplification.randomizers import (
 )
 from optdp.errors import ProblemError
 from optdp.numbers.divergence import gaussian_sigma
-from optdp.numbers.exact import check_between, check_whole
+from optdp.numbers.exact import check_between, check_whole, there
 
 
 @dataclass(frozen=True)
@@ -307,10 +307,7 @@ class Gaussian:
         return None if self.sigma is None else math.inf
 
     def deviation(self, eps0: float) -> float:
-        if self.sigma is not None:
-            return self.sigma
-        assert self.delta0 is not None
-        return gaussian_sigma(eps0, self.delta0)
+        return self.sigma if self.sigma is not None else gaussian_sigma(eps0, there(self.delta0))
 
     def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
         sigma = self.deviation(eps0)

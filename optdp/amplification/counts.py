@@ -114,7 +114,7 @@ def delta_is_zero(setting: CountSetting, epsilon: Number, reverse: bool = False)
 
 
 @dataclass(frozen=True)
-class Pair:
+class CountPair:
     """What does not depend on the others: `A`, `B`, `e^eps - 1`, `t`, `1-t`, `f`, `1-f` and `log(B/A)`."""
 
     A: arb
@@ -135,7 +135,7 @@ def _others(setting: CountSetting, reverse: bool) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=64)
-def pair_of(eps0: Fraction, k: int, epsilon: Fraction, reverse: bool, bits: int) -> Pair | None:
+def pair_of(eps0: Fraction, k: int, epsilon: Fraction, reverse: bool, bits: int) -> CountPair | None:
     """The pair with `A` to at least `bits` bits, or None if `A <= 0`.
 
     In reverse `A (p+k-1) = (p-1) - (k-1)(e^eps - 1)`. For `k > 2` this is zero only if `epsilon = eps0 = 0`
@@ -159,9 +159,9 @@ def pair_of(eps0: Fraction, k: int, epsilon: Fraction, reverse: bool, bits: int)
                 not_high, not_low = (k - 1) / whole, (gain + k - 1) / whole
                 if reverse:
                     B = ((growth + 1) * gain + growth) / whole
-                    return Pair(A, B, growth, not_low, low, not_high, high, (B / A).log(), work)
+                    return CountPair(A, B, growth, not_low, low, not_high, high, (B / A).log(), work)
                 B = ((growth + 1) * gain + (k - 1) * growth) / whole
-                return Pair(A, B, growth, high, not_high, low, not_low, (B / A).log(), work)
+                return CountPair(A, B, growth, high, not_high, low, not_low, (B / A).log(), work)
         work *= 2
 
 
@@ -177,7 +177,7 @@ class Circle:
     down: arb
 
 
-def circle_of(pair: Pair, a: int, b: int, digits: float, lift: float = 4.0) -> Circle:
+def circle_of(pair: CountPair, a: int, b: int, digits: float, lift: float = 4.0) -> Circle:
     """A circle for `a` others with `t` and `b` with `f`: what is left out is below about `e^-digits` of `delta`.
 
     Near `z = 1` there is a pole: the circle stays `lift` standard deviations away from it, where the absolute sum is
@@ -200,7 +200,7 @@ def circle_of(pair: Pair, a: int, b: int, digits: float, lift: float = 4.0) -> C
     return Circle(radius, theta, points, half, arb(up), arb(down))
 
 
-def tilted(pair: Pair, r: arb) -> tuple[arb, arb]:
+def tilted(pair: CountPair, r: arb) -> tuple[arb, arb]:
     """`t` and `f` after a factor `r` for every one counted."""
     return pair.t * r / (pair.not_t + pair.t * r), pair.f * r / (pair.not_f + pair.f * r)
 
@@ -210,7 +210,7 @@ def within(size: arb) -> arb:
     return arb(0, size.upper())
 
 
-def _contour(pair: Pair, a: int, b: int, digits: float) -> arb:
+def _contour(pair: CountPair, a: int, b: int, digits: float) -> arb:
     """`delta` by points on the circle."""
     if a + b == 0:
         return pair.A
@@ -229,7 +229,7 @@ def _contour(pair: Pair, a: int, b: int, digits: float) -> arb:
     return best
 
 
-def _sums(pair: Pair, circle: Circle, a: int, b: int, places: range) -> list[arb]:
+def _sums(pair: CountPair, circle: Circle, a: int, b: int, places: range) -> list[arb]:
     """`sum over z of G(z)/G(r) (A z - B) (z/r)^-s / (1 - 1/z)` for every place `s`, `z` the points on the circle."""
     points, half = circle.points, circle.half
     high, low = tilted(pair, circle.radius)
@@ -254,18 +254,18 @@ def _sums(pair: Pair, circle: Circle, a: int, b: int, places: range) -> list[arb
     return sums
 
 
-def _spread(pair: Pair, r: arb, a: int, b: int) -> float:
+def _spread(pair: CountPair, r: arb, a: int, b: int) -> float:
     """About the standard deviation of the count after a factor `r` for every one counted."""
     high, low = (float(part) for part in tilted(pair, r))
     return max(math.sqrt(a * high * (1 - high) + b * low * (1 - low)), 1e-6)
 
 
-def _power(pair: Pair, z: arb, a: int, b: int) -> arb:
+def _power(pair: CountPair, z: arb, a: int, b: int) -> arb:
     """`G(z)`."""
     return (pair.not_t + pair.t * z) ** a * (pair.not_f + pair.f * z) ** b
 
 
-def _reach(pair: Pair, rho: arb, a: int, b: int) -> arb:
+def _reach(pair: CountPair, rho: arb, a: int, b: int) -> arb:
     """`C(rho)`."""
     return _power(pair, rho, a, b) * (pair.A * rho).max(pair.growth)
 
@@ -383,7 +383,7 @@ def expanded_bound(n: int, eps0: Fraction, epsilon: Fraction, first: int, last: 
         return _expanded(pair, first, last, n - 1)
 
 
-def _expanded(pair: Pair, first: int, last: int, others: int) -> arb:
+def _expanded(pair: CountPair, first: int, last: int, others: int) -> arb:
     """The sum over the circle of the module's second bound, with all that it leaves out."""
     middle, reach = arb(first + last) / 2, arb(last - first) / 2
     u, v = tilted(pair, pair.B / pair.A)

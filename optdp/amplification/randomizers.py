@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optdp.errors import ProblemError
-from optdp.numbers.exact import check_between, check_whole
+from optdp.numbers.exact import check_between, check_whole, there
 from optdp.numbers.positive_part import log_positive_part
 from optdp.objects import Public
 
@@ -278,8 +278,8 @@ class KRR(Extremal):
 
     def eps0_of_gamma(self) -> float:
         """`p = 1 + k (1-gamma)/gamma`, rounded up."""
-        assert self.gamma is not None
-        return math.log1p(self.k * (1.0 - self.gamma) / self.gamma) * (1.0 + 2.0**-50)
+        gamma = there(self.gamma)
+        return math.log1p(self.k * (1.0 - gamma) / gamma) * (1.0 + 2.0**-50)
 
     def patterns(self, eps0: float) -> Patterns:
         weights = np.zeros((2, 2, 2))

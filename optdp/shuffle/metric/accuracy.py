@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 from scipy.fft import fft, ifft, irfft, next_fast_len, rfft
 from scipy.special import ndtr
 
+from optdp.numbers.exact import there
 from optdp.numbers.ordered import dot, times
 from optdp.shuffle.metric.design import Design
 from optdp.shuffle.metric.released import UNIT, NoiseLaw, Shares, log_of
@@ -148,8 +149,7 @@ def _mean_length(found: _Errors) -> float:
 
 
 def _noise(design: Design) -> _Errors:
-    shares, quantum = design.shares, design.quantum
-    assert shares is not None
+    shares, quantum = design.noise, design.quantum
     n, variance, bias, moved, rarely = shares.n, shares.deviation**2, 0.0, 0.0, 0.0
     if design.c is not None:
         own, last = _own(shares), design.c + design.largest
@@ -162,8 +162,7 @@ def _noise(design: Design) -> _Errors:
         found = replace(found, missing=found.missing + rarely, beyond=found.beyond + moved / 2.0)
         found = replace(found, mean=found.mean + moved, length=found.length + 2.0 * moved)
     else:
-        assert design.c is not None
-        found = _clamped(own, n, design.c, design.largest) or _cantelli(bias, math.sqrt(variance))
+        found = _clamped(own, n, there(design.c), design.largest) or _cantelli(bias, math.sqrt(variance))
     if quantum > 1:
         found, variance = _rounded(found, n), variance + n / 4.0
         third = max(1.0, _third(shares))  # of roundings it is at most 1

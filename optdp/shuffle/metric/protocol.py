@@ -17,7 +17,7 @@ from optdp.errors import ProblemError
 from optdp.files.data import whole_numbers
 from optdp.numbers import draws
 from optdp.numbers.draws import Source
-from optdp.numbers.exact import is_boolean
+from optdp.numbers.exact import is_boolean, there
 from optdp.shuffle.gamma import check_rows
 from optdp.shuffle.metric.accuracy import accuracy
 from optdp.shuffle.metric.design import Design
@@ -159,8 +159,7 @@ class MetricProtocol:
         design = self.design
         if design.flip is not None:
             return draws.flipped_counts(source, values, design.k, design.flip)
-        shares = design.shares
-        assert shares is not None
+        shares = design.noise
         if design.mechanism == "geo-central":
             return np.array([int(values.sum())]) + draws.sgdl(source, shares.beta, shares.q, 1)
         noise = draws.sgdl(source, shares.beta, shares.q, design.n)
@@ -169,6 +168,6 @@ class MetricProtocol:
         coarse: Whole = values // design.quantum
         if design.quantum > 1:
             coarse += draws.uniform_below(source, design.quantum, design.n) < values % design.quantum
-        assert design.c is not None
-        messages: Whole = np.clip(coarse + noise + design.c, 0, design.largest + 2 * design.c)
+        c = there(design.c)
+        messages: Whole = np.clip(coarse + noise + c, 0, design.largest + 2 * c)
         return messages

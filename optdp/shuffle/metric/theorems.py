@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from scipy.optimize import brentq
 
-from optdp.numbers.exact import geometric_ratio, to_fraction
+from optdp.numbers.exact import geometric_ratio, there, to_fraction
 from optdp.shuffle.metric.design import Design
 from optdp.shuffle.metric.problem import MetricShuffle
 from optdp.shuffle.metric.released import log_ratio, noise_law
@@ -36,8 +36,7 @@ def theorems_of(problem: MetricShuffle, design: Design) -> tuple[Theorem, ...]:
             Theorem("theorem_3_1", _times(theorem_3_1(n * design.k, p, delta), scale), flips),
             Theorem("theorem_7_1", _times(theorem_3_1(design.k, p, delta), scale), flips),  # for one person's bits
         )
-    assert design.eps_geo is not None
-    noise = float(design.eps_geo)
+    noise = float(there(design.eps_geo))
     if problem.mechanism == "geo":
         worth = "1.2 to 3 times too large at distance 1, too small at large ones; needs n > 4"
         wanted = None if problem.epsilon is None else float(problem.epsilon) / scale
@@ -85,9 +84,7 @@ def theorem_4_1_noise(n: int, epsilon: float, delta: float) -> float | None:
     """The largest eps_geo to which Theorem 4.1 gives `epsilon`: what it would have people use."""
 
     def excess(eps_geo: float) -> float:
-        found = theorem_4_1(n, eps_geo, delta)
-        assert found is not None
-        return found - epsilon
+        return there(theorem_4_1(n, eps_geo, delta)) - epsilon
 
     if n <= 4:
         return None
