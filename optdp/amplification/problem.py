@@ -25,19 +25,10 @@ if TYPE_CHECKING:
     from optdp.amplification.solve import AmplificationSolution  # noqa: F401  # what its problems are solved by
 
 _VALUES = Field(None, description="How many values there are. Left out, the lower bound holds for any number.")
-_BUILT: dict[str, Callable[..., Randomizer]] = {
-    "generic": Generic,
-    "laplace": catalogue.Laplace,
-    "gaussian": catalogue.Gaussian,
-    "subset-selection": catalogue.SubsetSelection,
-    "local-hash": catalogue.LocalHash,
-    "hadamard": catalogue.Hadamard,
-    "rappor": catalogue.Rappor,
-    "unary-encoding": catalogue.UnaryEncoding,
-    "piecewise": catalogue.Piecewise,
-    "planar-laplace": catalogue.PlanarLaplace,
-    "variation-ratio": catalogue.VariationRatio,
-}
+_BUILT: tuple[Callable[..., Randomizer], ...] = (
+    Generic, catalogue.Laplace, catalogue.Gaussian, catalogue.SubsetSelection, catalogue.LocalHash, catalogue.Hadamard,
+    catalogue.Rappor, catalogue.UnaryEncoding, catalogue.Piecewise, catalogue.PlanarLaplace, catalogue.VariationRatio,
+)  # fmt: skip
 """The randomizers whose entries in a file are their fields."""
 
 
@@ -47,7 +38,8 @@ class _Model(Strict):
     def build(self) -> Randomizer:
         whole = ("d", "size", "g", "messages")
         given = {name: getattr(self, name) for name in type(self).model_fields if name != "kind"}
-        return _BUILT[self.kind](**{name: v if name in whole else _float(v, name) for name, v in given.items()})
+        made = next(randomizer for randomizer in _BUILT if getattr(randomizer, "kind", "") == self.kind)
+        return made(**{name: v if name in whole else _float(v, name) for name, v in given.items()})
 
 
 class GenericModel(_Model):
@@ -139,19 +131,10 @@ class VariationRatioModel(_Model):
 
 
 AnyRandomizer = Annotated[
-    GenericModel
-    | KRRModel
-    | LaplaceModel
-    | GaussianModel
-    | ChannelModel
-    | SubsetSelectionModel
-    | LocalHashModel
-    | HadamardModel
-    | EncodingModel
-    | PlainModel
-    | VariationRatioModel,
+    GenericModel | KRRModel | LaplaceModel | GaussianModel | ChannelModel | SubsetSelectionModel | LocalHashModel
+    | HadamardModel | EncodingModel | PlainModel | VariationRatioModel,
     Field(discriminator="kind"),
-]
+]  # fmt: skip
 
 
 def _float(value: int | str | None, name: str) -> float | None:

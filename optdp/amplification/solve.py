@@ -102,18 +102,11 @@ class AmplificationSolution(Outcome):
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""
         return {
-            "kind": self.problem.kind,
-            "status": self.status,
-            "unknown": self.unknown,
-            "value": self.value,
-            "method": self.method,
-            "lower": self.lower,
-            "bounds": [asdict(row) for row in self.bounds],
-            "given": self.problem.figures(),
-            "seconds": round(self.seconds, 4),
-            "note": self.note,
+            "kind": self.problem.kind, "status": self.status, "unknown": self.unknown, "value": self.value,
+            "method": self.method, "lower": self.lower, "bounds": [asdict(row) for row in self.bounds],
+            "given": self.problem.figures(), "seconds": round(self.seconds, 4), "note": self.note,
             "meaning": self.problem.meaning,
-        }
+        }  # fmt: skip
 
 
 def solve_counted(problem: KRRCount, backend: str = "", progress: Progress = silent) -> AmplificationSolution:

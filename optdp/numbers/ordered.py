@@ -56,12 +56,12 @@ def slide(values: Real, kernel: Real) -> Array:
     return total
 
 
-def powers(values: Array, power: int) -> Array:
-    """`values ** power`."""
-    found: Array = np.ones(len(values))
+def powers(values: Any, power: int) -> Any:
+    """`values ** power`, by squaring."""
+    found = np.ones_like(values)
     while power:
         if power & 1:
-            found *= values
+            found = found * values
         power >>= 1
         if power:
             values = values * values

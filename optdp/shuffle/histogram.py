@@ -184,12 +184,9 @@ class HistogramSolution(Outcome):
     def privacy(self) -> dict[str, Any]:
         """What is promised, and to whom."""
         return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "lower": self.lower,
-            "local_epsilon": self.eps0,
+            "epsilon": self.epsilon, "delta": self.delta, "lower": self.lower, "local_epsilon": self.eps0,
             "meaning": self.problem.meaning,
-        }
+        }  # fmt: skip
 
     def sheet(self) -> Sheet:
         """Randomized response for a histogram, beside what a trusted curator could do."""
@@ -208,24 +205,15 @@ class HistogramSolution(Outcome):
         """The figures as `--json` prints them."""
         sigma = self.gaussian_sigma
         return {
-            "kind": self.problem.kind,
-            "status": self.status,
-            "unknown": self.unknown,
-            "n": self.problem.n,
+            "kind": self.problem.kind, "status": self.status, "unknown": self.unknown, "n": self.problem.n,
             "parameters": {"eps0": self.eps0, "gamma": float(self.gamma), "k": self.problem.k},
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "lower": self.lower,
-            "standard_error": self.standard_error,
-            "expected_tv": self.expected_tv,
+            "epsilon": self.epsilon, "delta": self.delta, "lower": self.lower,
+            "standard_error": self.standard_error, "expected_tv": self.expected_tv,
             "central": {"sigma": sigma, "standard_error": sigma, "expected_tv": self.central_tv},
-            "bits_per_user": (self.problem.k - 1).bit_length(),
-            "local_epsilon": self.eps0,
-            "given": self.problem.figures(),
-            "seconds": round(self.seconds, 4),
-            "note": self.note,
+            "bits_per_user": (self.problem.k - 1).bit_length(), "local_epsilon": self.eps0,
+            "given": self.problem.figures(), "seconds": round(self.seconds, 4), "note": self.note,
             "meaning": self.problem.meaning,
-        }
+        }  # fmt: skip
 
 
 def solve_histogram(problem: ShuffleHistogram, backend: str = "", progress: Progress = silent) -> HistogramSolution:
@@ -294,12 +282,9 @@ class HistogramEstimate:
             for i, name in enumerate(names)
         ]
         return {
-            "n": int(self.reported.sum()),
-            "k": len(self.reported),
-            "estimator": self.estimator,
-            "bins": bins,
+            "n": int(self.reported.sum()), "k": len(self.reported), "estimator": self.estimator, "bins": bins,
             "meaning": "count is by the estimator named; standard_error is that of inversion, which is unbiased",
-        }
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)

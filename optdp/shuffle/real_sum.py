@@ -219,19 +219,16 @@ class RealSumSolution(Outcome):
     def privacy(self) -> dict[str, Any]:
         """What is promised, and to whom."""
         return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "lower": self.lower_epsilon,
-            "local_epsilon": self.local_epsilon,
-            "meaning": self.problem.meaning,
-        }
+            "epsilon": self.epsilon, "delta": self.delta, "lower": self.lower_epsilon,
+            "local_epsilon": self.local_epsilon, "meaning": self.problem.meaning,
+        }  # fmt: skip
 
     def sheet(self) -> Sheet:
         """The protocol, between what the paper's constants give and what nobody can pass."""
         lines = {
             "MSE of the sum": self.mse,
             "Theorem 1's constants": self.theorem_1_mse,
-            "nobody is below": self.lower_mse,
+            "lower bound": self.lower_mse,
             "by a curator": self.central_mse,
         }
         known = {name: value for name, value in lines.items() if value}
@@ -255,33 +252,19 @@ class RealSumSolution(Outcome):
         printed = None if self.printed is None else self.printed.mse * scale
         rmse = math.sqrt(self.mse)
         return {
-            "kind": self.problem.kind,
-            "status": self.status,
-            "unknown": self.unknown,
-            "n": self.n,
+            "kind": self.problem.kind, "status": self.status, "unknown": self.unknown, "n": self.n,
             "parameters": {"k": self.k, "gamma": float(self.gamma), "eps0": self.local_epsilon},
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "lower": self.lower_epsilon,
-            "mse": self.mse,
-            "rmse": rmse,
-            "mae": math.sqrt(2.0 / math.pi) * rmse,
-            "average_mse": self.mse / self.n**2,
-            "average_rmse": rmse / self.n,
-            "theorem_1_mse": self.theorem_1_mse,
-            "printed_mse": printed,
+            "epsilon": self.epsilon, "delta": self.delta, "lower": self.lower_epsilon, "mse": self.mse,
+            "rmse": rmse, "mae": math.sqrt(2.0 / math.pi) * rmse, "average_mse": self.mse / self.n**2,
+            "average_rmse": rmse / self.n, "theorem_1_mse": self.theorem_1_mse, "printed_mse": printed,
             "ratio_to_theorem_1": None if self.theorem_1_mse is None else self.mse / self.theorem_1_mse,
-            "lower_mse": self.lower_mse,
-            "theorem_3_mse": self.theorem_3,
+            "lower_mse": self.lower_mse, "theorem_3_mse": self.theorem_3,
             "ratio_to_lower": self.mse / self.lower_mse if self.lower_mse else None,
             "central": {"mse": self.central_mse, "mechanism": "analytic Gaussian"},
-            "bits_per_user": self.bits_per_user,
-            "local_epsilon": self.local_epsilon,
-            "given": self.problem.figures(),
-            "seconds": round(self.seconds, 4),
-            "note": self.note,
+            "bits_per_user": self.bits_per_user, "local_epsilon": self.local_epsilon,
+            "given": self.problem.figures(), "seconds": round(self.seconds, 4), "note": self.note,
             "meaning": self.problem.meaning,
-        }
+        }  # fmt: skip
 
 
 def solve_real_sum(problem: RealSum, backend: str = "", progress: Progress = silent) -> RealSumSolution:
@@ -353,13 +336,10 @@ class RealSumEstimate:
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""
         return {
-            "n": self.n,
-            "sum": self.total,
-            "standard_error": self.standard_error,
-            "average": self.average,
+            "n": self.n, "sum": self.total, "standard_error": self.standard_error, "average": self.average,
             "average_standard_error": self.average_standard_error,
             "meaning": "unbiased; the standard errors are the largest over all data, so that they hold for these",
-        }
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -57,14 +57,10 @@ class MetricEstimate:
         flat = len(self.sums) == 1
         averages = [value / self.n for value in self.sums]
         return {
-            "sum": self.sums[0] if flat else list(self.sums),
-            "average": averages[0] if flat else averages,
-            "n": self.n,
-            "mae": self.mae,
-            "rmse": self.rmse,
-            "within_95": self.within_95,
+            "sum": self.sums[0] if flat else list(self.sums), "average": averages[0] if flat else averages,
+            "n": self.n, "mae": self.mae, "rmse": self.rmse, "within_95": self.within_95,
             "average_mae": self.mae / self.n,
-        }
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)

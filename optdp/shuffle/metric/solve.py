@@ -88,15 +88,12 @@ class MetricSolution(Outcome):
     def privacy(self) -> dict[str, Any]:
         """What may be claimed of a run."""
         return {
-            "epsilon": finite(self.epsilon),
-            "delta": float(self.problem.delta),
-            "max_distance": self.problem.max_distance,
-            "shuffler": self.problem.shuffler,
+            "epsilon": finite(self.epsilon), "delta": float(self.problem.delta),
+            "max_distance": self.problem.max_distance, "shuffler": self.problem.shuffler,
             "profile": [[_plain(distance), finite(epsilon)] for distance, epsilon in self.profile],
-            "local_epsilon": finite(self.local_epsilon),
-            "local_delta": self.local_delta,
+            "local_epsilon": finite(self.local_epsilon), "local_delta": self.local_delta,
             "meaning": self.problem.meaning,
-        }
+        }  # fmt: skip
 
     def sheet(self) -> Sheet:
         """The deployed parameters, the error, and the profile as bars."""
@@ -112,7 +109,7 @@ class MetricSolution(Outcome):
             ("bits per user", f"{self.bits_per_user:,}"),
         ]
         if self.c is not None:
-            own.append(("anybody truncates", f"with probability {self.truncation:.3g}"))
+            own.append(("chance of truncation", f"{self.truncation:.3g}"))
         remarks = ["the paper's theorems, for comparison and never the source of a claim:"] if self.theorems else []
         for theorem in self.theorems:
             said = "nothing" if theorem.value is None else figure(theorem.value)
@@ -123,23 +120,13 @@ class MetricSolution(Outcome):
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""
         return {
-            "kind": self.problem.kind,
-            "status": self.status,
-            "mechanism": self.problem.mechanism,
-            "n": self.n,
-            "parameters": self.design.parameters(),
-            "exact": self.design.exact_parameters(),
-            **self.privacy(),
-            "query": self.problem.query,
-            "mae": self.mae,
-            "rmse": self.rmse,
-            "bits_per_user": self.bits_per_user,
+            "kind": self.problem.kind, "status": self.status, "mechanism": self.problem.mechanism, "n": self.n,
+            "parameters": self.design.parameters(), "exact": self.design.exact_parameters(), **self.privacy(),
+            "query": self.problem.query, "mae": self.mae, "rmse": self.rmse, "bits_per_user": self.bits_per_user,
             "truncation": self.truncation,
             "theorems": {t.name: {"value": t.value, "worth": t.worth} for t in self.theorems},
-            "given": self.problem.figures(),
-            "seconds": round(self.seconds, 4),
-            "note": self.note,
-        }
+            "given": self.problem.figures(), "seconds": round(self.seconds, 4), "note": self.note,
+        }  # fmt: skip
 
 
 def solve_metric(problem: MetricShuffle, backend: str = "", progress: Progress = silent) -> MetricSolution:
