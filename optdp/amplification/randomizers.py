@@ -26,7 +26,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import permutations
-from typing import Any, ClassVar, Protocol, cast, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from optdp.numbers.positive_part import log_positive_part
 from optdp.objects import Public
 
 Floats = NDArray[np.float64]
+LARGEST_EPS0, TAIL = 40.0, 1e-12
 ROUND_OFF = 2.0**-49  # more than the entries of cells and `e^eps` are wrong by, relatively
 
 
@@ -76,12 +77,7 @@ def cells(first: object, second: object, others: object, slack: float = 0.0) -> 
     return Cells(a[used], b[used], m[used], slack)
 
 
-LARGEST_EPS0 = 40.0
-TAIL = 1e-12
-
-
-@dataclass(frozen=True)
-class Ratios:
+class Ratios(NamedTuple):
     """Variation-ratio parameters."""
 
     p: float

@@ -41,15 +41,7 @@ from optdp.numbers.exact import check_whole, down, is_boolean, shown, there
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Sheet, figure
 from optdp.shuffle.estimators import ESTIMATORS, Array, Response, standard_errors
-from optdp.shuffle.gamma import (
-    check_messages,
-    check_rows,
-    deployed,
-    eps0_of,
-    gamma_of,
-    private_gamma,
-    promised,
-)
+from optdp.shuffle.gamma import check_messages, check_rows, deployed, eps0_of, gamma_of, private_gamma, promised
 from optdp.work import Progress, silent
 
 LARGEST_BINS = 10**7
@@ -104,9 +96,7 @@ class ShuffleHistogram(Problem["HistogramSolution"]):
     delta: Fraction | None = field(default=None, converter=small, metadata=entry(Exact | None))
     eps0: Fraction | None = field(default=None, converter=local, metadata=entry(Exact | None))
     labels: tuple[str, ...] | None = field(
-        default=None,
-        converter=_names,
-        metadata=entry(list[StrictStr] | None, "The values, if they are not 0..k-1."),
+        default=None, converter=_names, metadata=entry(list[StrictStr] | None, "The values, if they are not 0..k-1.")
     )
     estimator: str = field(default="likelihood", metadata=entry(Literal["likelihood", "projection", "inversion"]))
 

@@ -36,14 +36,7 @@ from optdp.numbers.draws import Source, bernoulli, bernoulli_each, uniform_below
 from optdp.numbers.exact import Number, check_whole, is_boolean, show, shown, there, to_fraction
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Sheet, between, figure
-from optdp.shuffle.gamma import (
-    check_messages,
-    check_rows,
-    deployed,
-    eps0_of,
-    private_gamma,
-    promised,
-)
+from optdp.shuffle.gamma import check_messages, check_rows, deployed, eps0_of, private_gamma, promised
 from optdp.shuffle.summation import LARGEST_K, Chosen, best_k, least_n, lower_mse, mse, theorem_1, theorem_3
 from optdp.work import Progress, silent
 
@@ -118,9 +111,7 @@ class RealSum(Problem["RealSumSolution"]):
         default=None, metadata=entry(StrictInt | None, "Messages are 0..k; left out, the best k is found.")
     )
     gamma: Fraction | None = field(
-        default=None,
-        converter=_share,
-        metadata=entry(Exact | None, "The probability of a uniform message; needs k."),
+        default=None, converter=_share, metadata=entry(Exact | None, "The probability of a uniform message; needs k.")
     )
     low: Fraction = field(default=Fraction(0), converter=_low, metadata=entry(Exact))
     high: Fraction = field(default=Fraction(1), converter=_high, metadata=entry(Exact))

@@ -45,20 +45,14 @@ class Stopped(KeyboardInterrupt):
     """Work is ended from outside; `exit_code` is what the command line returns."""
 
     exit_code = 130
-
-    @property
-    def why(self) -> str:
-        return "interrupted"
+    why = "interrupted"
 
 
 class Terminated(Stopped):
     """SIGTERM: somebody wants this process to end."""
 
     exit_code = 143
-
-    @property
-    def why(self) -> str:
-        return "ended by SIGTERM"
+    why = "ended by SIGTERM"
 
 
 class DeadlineReached(Stopped):
@@ -68,16 +62,8 @@ class DeadlineReached(Stopped):
 
     def __init__(self, seconds: float = 0.0) -> None:
         super().__init__(seconds)
-        self.seconds = seconds
-
-    @property
-    def why(self) -> str:
-        return f"the deadline of {self.seconds:g} s was reached"
-
-    @property
-    def advice(self) -> str:
-        """What is said where there is no best so far."""
-        return f"{self.why} before there was an answer. Allow more time, or ask for less."
+        self.why = f"the deadline of {seconds:g} s was reached"
+        self.advice = f"{self.why} before there was an answer. Allow more time, or ask for less."
 
 
 # ------------------------------------------------------------------------------------------------------------- signals
