@@ -1,11 +1,11 @@
 """The public names, and where each lives."""
 
-from .amplification.additive import Gaussian as Gaussian
-from .amplification.additive import Laplace as Laplace
+from .amplification.catalogue import Gaussian as Gaussian
+from .amplification.catalogue import Laplace as Laplace
 from .amplification.compose import composed_epsilon as composed_epsilon
-from .amplification.count import KRRCount as KRRCount
 from .amplification.decomposition import decompose as decompose
 from .amplification.problem import Amplification as Amplification
+from .amplification.problem import KRRCount as KRRCount
 from .amplification.randomizers import KRR as KRR
 from .amplification.randomizers import Channel as Channel
 from .amplification.randomizers import Generic as Generic
@@ -49,11 +49,11 @@ from .plan.solve import PlanSolution as PlanSolution
 from .plan.worlds import caution as caution
 from .plan.worlds import epsilon_under as epsilon_under
 from .plan.worlds import errors_by_total as errors_by_total
-from .shuffle.histogram.comparison import compare_with_central as compare_with_central
-from .shuffle.histogram.problem import ShuffleHistogram as ShuffleHistogram
+from .shuffle.estimators import compare_with_central as compare_with_central
+from .shuffle.histogram import ShuffleHistogram as ShuffleHistogram
 from .shuffle.metric.problem import MetricShuffle as MetricShuffle
 from .shuffle.metric.solve import compare_mechanisms as compare_mechanisms
-from .shuffle.real_sum.problem import RealSum as RealSum
+from .shuffle.real_sum import RealSum as RealSum
 from .single.certify import Certificate as Certificate
 from .single.certify import certify as certify
 from .single.measure import errors_by_input as errors_by_input

@@ -29,8 +29,7 @@ from optdp.single.engines import engine
 from optdp.single.lp import NoiseLP, formulate
 from optdp.single.problem import SingleLTE
 from optdp.single.repair import repair
-from optdp.work import Clock, Progress, duration
-from optdp.work.lines import reporting
+from optdp.work import Clock, Progress, duration, reporting
 
 RAW_BITS = 1074
 """Floats are multiples of 2^-1074: a solver's answer is measured as the numbers it is."""

@@ -19,7 +19,7 @@ ABSENT = (
 LOGIC = {
     "optdp.errors", "optdp.files.models",
     "optdp.numbers", "optdp.numbers.exact", "optdp.numbers.pmf", "optdp.numbers.sgdl",
-    "optdp.numbers.negative_binomial", "optdp.work", "optdp.work.account",
+    "optdp.work", "optdp.work.account",
     "optdp.single", "optdp.plan", "optdp.people.population", "optdp.single.problem",
     "optdp.plan.problem", "optdp.people.files", "optdp.people.observer", "optdp.single.watch",
     "optdp.mechanism.matrix", "optdp.single.laws", "optdp.single.certify", "optdp.single.window",
@@ -35,7 +35,7 @@ PLANS = {
 }  # fmt: skip
 """What the verdict about a plan rests on besides; loaded with the others."""
 
-SHELL = {"optdp", "optdp.cli", "optdp.work.lines"}
+SHELL = {"optdp", "optdp.cli"}
 """The command line, besides the modules of `optdp.cli`, which import what they need when they run."""
 
 DRAWING = {"optdp.mechanism.drawing", "optdp.mechanism.cuts"}

@@ -37,8 +37,7 @@ from optdp.kind import Kind
 from optdp.kinds import KINDS, find, solve
 from optdp.loading import ProblemFile, built, names_file
 from optdp.numbers.exact import show, shown, to_fraction
-from optdp.work import Progress
-from optdp.work.lines import reporting
+from optdp.work import Progress, reporting
 
 MOST_POINTS = 10_000
 SHOWN = ("value", "lower")

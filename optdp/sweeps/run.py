@@ -25,8 +25,7 @@ from optdp.sweeps.journal import Journal, journal
 from optdp.sweeps.point import Row, base_of, check_keys, put
 from optdp.sweeps.pool import Finished, Task, cluster_pool, local_pool, solved_here
 from optdp.sweeps.table import WRITERS, check_out, rows_of
-from optdp.work import Progress, Stopped
-from optdp.work.lines import reporting
+from optdp.work import Progress, Stopped, reporting
 
 Say = Callable[[str], None]
 

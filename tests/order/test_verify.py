@@ -46,7 +46,7 @@ OPENING = (
 )  # fmt: skip
 """What is loaded to open any file, whatever it turns out to be."""
 
-SHELL = {"optdp", "optdp.cli", "optdp.objects", "optdp.work.lines", "optdp.files.signature"}
+SHELL = {"optdp", "optdp.cli", "optdp.objects", "optdp.files.signature"}
 """The command line, besides the modules of `optdp.cli`."""
 
 SOURCES = {

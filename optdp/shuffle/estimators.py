@@ -1,4 +1,26 @@
-"""Shuffled histograms beside central ones, on real counts (C, section 5 and appendix B; Tables 4, 5, Figs. 1 to 3).
+"""From shuffled reports back to the histogram: three estimators, and standard errors for every bin.
+
+Person `i` holds `x_i` and reports `y` with probability `R(x_i, y)`; of `n` reports `c_y` were `y`. Wanted are the
+shares `pi(x) = n_x / n` of the people who are there, not of a law that they might be drawn from.
+
+- **Inversion** (C, appendix B). With `R G = 1`, `G = R^T (R R^T)^-1`, the estimate `pi = G^T c / n` is unbiased. Shares
+  may be negative.
+- **Projection.** The point of the simplex nearest to it: `(pi(x) - t)_+`, `t` such that the sum is 1. Nearer to the
+  truth than inversion, whatever the truth is, as it is a point of the simplex itself.
+- **Likelihood.** The maximum of `sum_y c_y log(sum_x pi(x) R(x, y))` over the simplex.
+
+**Standard errors.** People report independently, and `sum_y R(x,y) G(y,j) = [x = j]`, so that for data that stay fixed
+
+    Var pi(j) = (1/n^2) sum_x n_x (sum_y R(x,y) G(y,j)^2 - [x = j]) = (1/n^2) (sum_y E[c_y] G(y,j)^2 - n_j).
+
+It is linear in what is not known: with `c_y` for `E[c_y]` and the inverted estimate for `n_j` the plug-in variance is
+itself unbiased (where it is negative, 0 stands for it). For people drawn from a law add `pi(1-pi)/n`.
+
+**Randomized response** on `k` values, `R = (1-g) 1 + g/k`, needs no matrix: `G = (1 - g/k)/(1-g)`, and the likeliest
+law is `pi(x) = (c_x/m - a)_+` with `a = g/(k(1-g))` and `m` such that the sum is 1 (the conditions of Karush, Kuhn and
+Tucker). Both take a sort.
+
+**Shuffled histograms beside central ones**, on real counts (C, section 5 and appendix B; Tables 4, 5, Figs. 1 to 3).
 
 - *Individual* utility of a value `x0`: the mean of `|estimated share - true share|`.
 - *Community* utility: half the sum of that over all values, for each run (the total variation distance).
@@ -16,19 +38,82 @@ for it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from optdp.amplification.count import KRRCount
+from optdp.amplification.counts import CountSetting, count_delta
+from optdp.amplification.problem import KRRCount
 from optdp.errors import ProblemError
-from optdp.numbers.counts import CountSetting, count_delta
 from optdp.numbers.divergence import gaussian_sigma
 from optdp.numbers.exact import Number, check_between, check_whole, to_fraction
 from optdp.shuffle.gamma import deployed, gamma_of
-from optdp.shuffle.histogram.estimators import ESTIMATORS, Array, Response, project
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Response:
+    """Randomized response on `k` values: with probability `gamma` a uniform answer, else the true one."""
+
+    k: int
+    gamma: Fraction
+
+
+def invert(channel: Response, counts: npt.ArrayLike) -> Array:
+    """The unbiased estimate of the shares; they sum to 1, and may be negative."""
+    seen, share = np.asarray(counts, dtype=float), float(channel.gamma)
+    found: Array = (seen / seen.sum() - share / channel.k) / (1.0 - share)
+    return found
+
+
+def project(law: Array) -> Array:
+    """The point of the simplex nearest to `law`, in O(k log k)."""
+    falling = np.sort(law)[::-1]
+    excess = (np.cumsum(falling) - 1.0) / np.arange(1, len(law) + 1)
+    kept = int(np.flatnonzero(falling > excess)[-1])
+    found: Array = np.maximum(law - excess[kept], 0.0)
+    return found
+
+
+def inverted_and_projected(channel: Response, counts: npt.ArrayLike) -> Array:
+    """The projection of the inverted estimate."""
+    return project(invert(channel, counts))
+
+
+def likely(channel: Response, counts: npt.ArrayLike) -> Array:
+    """The law under which the reports are likeliest."""
+    seen, share = np.asarray(counts, dtype=float), float(channel.gamma)
+    offset = share / (channel.k * (1.0 - share))
+    falling = np.sort(seen)[::-1]
+    # with the j largest counts above zero: sum of (c/m - a) over them is 1, so m = (their sum) / (1 + j a)
+    level = np.cumsum(falling) / (1.0 + offset * np.arange(1, channel.k + 1))
+    kept = int(np.flatnonzero(falling > offset * level)[-1])
+    found: Array = np.maximum(seen / level[kept] - offset, 0.0)
+    found /= found.sum()
+    return found
+
+
+def standard_errors(channel: Response, counts: npt.ArrayLike) -> Array:
+    """For every bin the standard error of its inverted share, for fixed data: the plug-in variance is unbiased."""
+    seen, share = np.asarray(counts, dtype=float), float(channel.gamma)
+    n, each = seen.sum(), share / channel.k
+    squared = (seen * (1.0 - 2.0 * each) + n * each**2) / (1.0 - share) ** 2
+    found: Array = np.sqrt(np.maximum(squared - n * invert(channel, seen), 0.0)) / n
+    return found
+
+
+ESTIMATORS: dict[str, Callable[[Response, npt.ArrayLike], Array]] = {
+    "likelihood": likely,
+    "projection": inverted_and_projected,
+    "inversion": invert,
+}
+"""Every estimator of the shares by its name."""
+
 
 LEAST_DELTA = 1e-300
 CENTRAL = ("gaussian", "gaussian-projected", "geometric")
@@ -39,13 +124,10 @@ class Comparison:
     """The utilities of every mechanism by its name: `reports`, the estimators, and the central ones."""
 
     shares: Array
-    individual_delta: Array
-    """For each value, the delta at which the Gaussian mechanism stands in `individual`."""
+    individual_delta: Array  # for each value, the delta at which the Gaussian mechanism stands in `individual`
     community_delta: float
-    individual: dict[str, Array]
-    """For each value the mean absolute error of its share."""
-    community: dict[str, Array]
-    """For each run the total variation distance."""
+    individual: dict[str, Array]  # for each value the mean absolute error of its share
+    community: dict[str, Array]  # for each run the total variation distance
 
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""

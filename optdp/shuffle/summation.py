@@ -1,7 +1,19 @@
-"""What no single-message protocol for the sum of numbers in [0, 1] can go below (B, section 4.2), in numbers.
+"""Errors of the sum of numbers in [0, 1], one message each: the least of B's protocol, and what nobody can go below.
 
-Any analyzer is at best the sum of posterior means, so that for people with independent `X` the mean squared error is at
-least `n E[(R(X) - X)^2]` for a randomizer `R` into [0, 1] whose shuffled reports are (epsilon, delta)-DP (Lemmas 1, 2).
+With `t = xk`, `Var[y] = (1-g) f(1-f) - g(1-g) t(k-t) + g k(2k+1)/6 - g^2 k^2/4`. Its largest value is in the first (and
+last) step, where `t = f`: at `t = (1-gk)/(2(1-g))` if `gk < 1`, else at 0. So
+
+    max Var[y] = 1/4 + g k(k-1)/3  if gk <= 1,    g k(2k+1)/6 - g^2 k^2/4  else,
+
+exactly; the paper bounds it by `k^2 ((1-g)/(4k^2) + g/2)`. For each k the least gamma is that of `gamma.least_gamma`:
+about `c(k+1)/n` with a `c` that hardly depends on k. The search moves k to the best one for the last `c`, and then to
+its neighbours until both are worse.
+
+Theorem 2 takes gamma from Theorem 1 instead; that is computed too, with its own best k and the same exact MSE.
+
+**What no single-message protocol can go below** (B, section 4.2), in numbers. Any analyzer is at best the sum of
+posterior means, so that for people with independent `X` the mean squared error is at least `n E[(R(X) - X)^2]` for a
+randomizer `R` into [0, 1] whose shuffled reports are (epsilon, delta)-DP (Lemmas 1, 2).
 Let `X` be uniform on `k` points a distance `h` apart, `S(b)` the points nearest to `b`, and `p_ab = Pr[R(a) in S(b)]`.
 
 **Privacy.** How many reports lie in `S(b)` must be private for the data sets `a^n` and `(b, a^(n-1))`. With
@@ -40,25 +52,136 @@ above with `w = 1` what leaves and what arrives add up, and `sum over u of u(u-1
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from flint import arb
 from scipy.stats import binom
 
+from optdp.amplification.calibrate import LARGEST_N
 from optdp.errors import ProblemError
-from optdp.numbers.exact import check_between, check_whole, precision
-from optdp.numbers.roots import edge
+from optdp.numbers.exact import check_between, check_whole, precision, shown
+from optdp.numbers.roots import edge, last_whole
+from optdp.shuffle.gamma import least_gamma
+from optdp.work import Progress, silent
 
 Array = npt.NDArray[np.float64]
 
-SAFE = 1.0 - 1e-9
-"""What a lower bound is multiplied with: more than the rounding of all its sums."""
-SHARES = (0.0, *(1.0 - 0.93**i for i in range(1, 80)))
-"""Values of eta at which `q` is computed."""
+LARGEST_K = 10**6
+SAFE = 1.0 - 1e-9  # what a lower bound is multiplied with: more than the rounding of all its sums
+SHARES = (0.0, *(1.0 - 0.93**i for i in range(1, 80)))  # values of eta at which `q` is computed
 WEIGHTS = (1.0, 0.75, 0.5, 0.25)
 BITS = 200
+
+
+def mse(n: float, k: float | Array, gamma: float | Array) -> Any:
+    """The largest mean squared error of the sum, over all data in [0, 1]: exact, for numbers or arrays."""
+    k, gamma = np.asarray(k, dtype=float), np.asarray(gamma, dtype=float)
+    steep = gamma * k <= 1.0
+    often = gamma * k * (2.0 * k + 1.0) / 6.0 - (gamma * k) ** 2 / 4.0
+    most = np.where(steep, 0.25 + gamma * k * (k - 1.0) / 3.0, often)
+    found = n / (1.0 - gamma) ** 2 * most / k**2
+    return float(found) if found.ndim == 0 else found
+
+
+def printed_mse(n: float, k: float | Array, gamma: float | Array) -> Any:
+    """B's bound of the same in the proof of Theorem 2: `n/(1-gamma)^2 ((1-gamma)/(4k^2) + gamma/2)`."""
+    return n / (1.0 - gamma) ** 2 * ((1.0 - gamma) / (4.0 * k**2) + gamma / 2.0)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A `k`, its gamma in floats, and the mean squared error of the sum of numbers in [0, 1]."""
+
+    k: int
+    gamma: float
+    mse: float
+
+
+def theorem_1(n: int, epsilon: float, delta: float, k: int | None = None, printed: bool = False) -> Chosen | None:
+    """The best k with gamma as Theorem 1 has it for k+1 values; None if it allows none, as for epsilon above 1."""
+    if epsilon > 1.0:
+        return None
+    least = max(14.0 * math.log(2.0 / delta) / ((n - 1) * epsilon**2), 27.0 / ((n - 1) * epsilon))
+    ks = np.arange(1, 20_000, dtype=float) if k is None else np.array([float(k)])
+    ks = ks[least * (ks + 1.0) < 1.0]
+    if not len(ks):
+        return None
+    values = (printed_mse if printed else mse)(n, ks, least * (ks + 1.0))
+    best = int(np.argmin(values))
+    return Chosen(int(ks[best]), least * (int(ks[best]) + 1), float(values[best]))
+
+
+@lru_cache(maxsize=4096)
+def at(n: int, k: int, epsilon: Fraction, delta: Fraction) -> Chosen:
+    """The least gamma for one k."""
+    gamma = least_gamma(n, k + 1, epsilon, delta)
+    return Chosen(k, gamma, mse(n, k, gamma))
+
+
+def best_k(n: int, epsilon: Fraction, delta: Fraction, start: int = 0, progress: Progress = silent) -> Chosen:
+    """The k with the least error, by the search of the module's text; `start` is a guess."""
+
+    def tried(k: int) -> Chosen:
+        progress(f"trying k = {k:,} for {n:,} people")
+        return at(n, k, epsilon, delta)
+
+    if start < 2:
+        rate = 4.0 * max(1.0, -math.log(float(delta))) / min(float(epsilon), 1.0) ** 2
+        start = round((1.5 * n / rate) ** (1 / 3))
+    here = tried(min(max(start, 2), LARGEST_K))
+    for _ in range(6):
+        moved = _best_for(n, here.gamma / (here.k + 1))
+        if moved == here.k:
+            break
+        there = tried(moved)
+        if there.mse >= here.mse:
+            break
+        here = there
+    for way in (1, -1):
+        while 1 <= here.k + way <= LARGEST_K and (there := tried(here.k + way)).mse < here.mse:
+            here = there
+    return here
+
+
+def _best_for(n: int, rate: float) -> int:
+    """The best k if `gamma = rate (k+1)`."""
+    most = min(LARGEST_K, max(2, math.ceil(1.0 / rate) - 2), 4 * math.ceil((1.5 / rate) ** (1 / 3)) + 8)
+    ks = np.arange(1, most + 1, dtype=float)
+    gammas = rate * (ks + 1.0)
+    values = np.where(gammas < 1.0, mse(n, ks, np.minimum(gammas, 1.0 - 1e-12)), math.inf)
+    return int(ks[int(np.argmin(values))])
+
+
+def least_n(
+    epsilon: Fraction, delta: Fraction, wanted: Fraction, width: Fraction, given_k: int | None, progress: Progress
+) -> int:
+    """The least number of people with which the average, of numbers from a range so wide, errs as little as wanted."""
+    target = float(wanted / width**2) * (1.0 - 1e-9)
+    k = given_k or 0
+
+    def excess(n: int) -> float:
+        nonlocal k
+        progress(f"trying {n:,} people")
+        found = at(n, given_k, epsilon, delta) if given_k else best_k(n, epsilon, delta, k, progress)
+        k = found.k
+        return math.log(found.mse / n**2 / target)
+
+    if (short := excess(LARGEST_N)) > 0.0:
+        raise ProblemError(
+            f"average_mse must be reached by {LARGEST_N:,} people. Found {shown(float(wanted))}; they reach "
+            f"{float(wanted) * math.exp(short):.3g}. Take a larger one."
+        )
+    k = given_k or 0
+    low, high, above = 1, 2, excess(2)
+    while above > 0.0:
+        low, high = high, min(LARGEST_N, max(high + 1, math.ceil(high * math.exp(min(above * 0.62, 3.0)))))
+        above = excess(high)
+    return high if high == 2 else last_whole(excess, high, low)
 
 
 def theorem_3(n: int, epsilon: float, delta: float) -> float:

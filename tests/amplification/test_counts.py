@@ -10,9 +10,9 @@ from itertools import pairwise
 import pytest
 from flint import arb, arb_poly
 
-from optdp import ProblemError
-from optdp.numbers.counts import CountSetting, count_delta, count_delta_ball, count_delta_sum, delta_is_zero
+from optdp.amplification.counts import CountSetting, count_delta, count_delta_ball, delta_is_zero
 from optdp.numbers.exact import ball, precision
+from tests.amplification.by_balls import count_delta_sum
 
 TABLE = {
     1: ("8.969e-5", "9.932e-26", "0"),
@@ -227,17 +227,3 @@ def test_tiny_deltas_keep_their_digits() -> None:
         assert truth < most
     assert (count_delta(setting, "1.9").lower, count_delta(setting, "1.9").upper) == (0.0, 1e-300)
     assert count_delta_ball(setting, "1.9") > 0
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [(0, 0, 1), (10, 10, 1), (10, -1, 1), (10, 1, 0), (10, 1, 2000), (10, 1, 1, 1), (10, True, 1), (5.0, 1, 1)],
-)
-def test_settings_that_are_refused(arguments: tuple[int, int, int]) -> None:
-    with pytest.raises(ProblemError):
-        CountSetting(*arguments)
-
-
-def test_negative_epsilon_is_refused() -> None:
-    with pytest.raises(ProblemError):
-        count_delta(CountSetting(10, 1, 1), -1)

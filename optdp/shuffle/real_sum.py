@@ -1,4 +1,14 @@
-"""From a wanted sum to the protocol that takes it: k and gamma, the error they give, and what nobody can go below."""
+"""The sum of everybody's number, one message each (B, Algorithms 2 and 3), with the best k and gamma there are.
+
+A number `x` in [0, 1] is rounded at random to `xk = j + f -> j + Ber(f)` in `0..k`, so that its mean is kept, and goes
+through randomized response on these `k+1` values: with probability gamma a uniform one is sent. From the sum of the
+messages `y` the analyzer takes `(sum y/k - n gamma/2) / (1 - gamma)`, which is unbiased. The program is
+
+    minimise    MSE(k, gamma) = n/(1-gamma)^2  max over x of Var[y/k]
+    subject to  n shuffled messages of randomized response on k+1 values being (epsilon, delta)-DP.
+
+`optdp.shuffle.summation` has the error, exactly, and the search.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +21,145 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from attrs import field, frozen
+from pydantic import StrictInt
 
-from optdp.amplification.problem import Amplification
+from optdp.amplification.calibrate import LARGEST_N
+from optdp.amplification.problem import Amplification, central, given, missing, small
 from optdp.amplification.randomizers import KRR
 from optdp.amplification.solve import point
 from optdp.errors import ProblemError
 from optdp.files.data import real_numbers
+from optdp.files.models import Exact, Problem, entry
 from optdp.numbers.divergence import gaussian_sigma
 from optdp.numbers.draws import Source, bernoulli, bernoulli_each, uniform_below
-from optdp.numbers.exact import is_boolean
+from optdp.numbers.exact import Number, check_whole, is_boolean, show, shown, there, to_fraction
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Sheet, between, figure
-from optdp.shuffle.gamma import (
-    check_messages,
-    check_rows,
-    eps0_of,
-    private_gamma,
-    promised_delta,
-    promised_epsilon,
-    worthwhile,
-)
-from optdp.shuffle.real_sum.bounds import lower_mse, theorem_3
-from optdp.shuffle.real_sum.problem import Chosen, RealSum, best_k, least_n, mse, theorem_1
+from optdp.shuffle.gamma import check_messages, check_rows, deployed, eps0_of, private_gamma, promised
+from optdp.shuffle.summation import LARGEST_K, Chosen, best_k, least_n, lower_mse, mse, theorem_1, theorem_3
 from optdp.work import Progress, silent
+
+_MEANING = (
+    "Everybody sends one whole number through a shuffler. Who sees them all, but not who sent which, learns no more "
+    "than (epsilon, delta)-DP allows, neighbours differing in one person's number. It needs an honest shuffler, and "
+    "that all n people randomize as they should; without the shuffler each message is private with local_epsilon only."
+)
+
+
+def _share(gamma: Number | None) -> Fraction | None:
+    """A given gamma, on the grid of what is deployed."""
+    if gamma is None:
+        return None
+    exact = to_fraction(gamma, "gamma")
+    if not Fraction(1, 10**8) <= exact <= 1 - Fraction(1, 10**8):
+        raise ProblemError(f"gamma must be from 1e-8 to 1 - 1e-8. Found {shown(gamma)}.")
+    return deployed(exact)
+
+
+def _end(value: Number, name: str) -> Fraction:
+    exact = to_fraction(value, name)
+    if abs(exact) > 10**15:
+        raise ProblemError(f"{name} must be from -1e15 to 1e15. Found {shown(value)}.")
+    return exact
+
+
+def _low(value: Number) -> Fraction:
+    return _end(value, "low")
+
+
+def _high(value: Number) -> Fraction:
+    return _end(value, "high")
+
+
+def _mse(value: Number | None) -> Fraction | None:
+    return None if value is None else to_fraction(value, "average_mse")
+
+
+@frozen(eq=False, repr=False)
+class RealSum(Problem["RealSumSolution"]):
+    """`n` people hold a number in [low, high] each; wanted is their sum, or their average.
+
+    Given `n`, `epsilon`, `delta` the best `k` and `gamma` are found; `k` may be given. With `k` and `gamma` given leave
+    out `epsilon` or `delta`: it is found. `average_mse` is the mean squared error that is wanted of the average:
+    without `n` the least n that reaches it is found (the error of the sum grows with n, that of the average falls).
+
+    Parameters
+    ----------
+    n : how many people there are.
+    epsilon, delta : the privacy of the shuffled messages.
+    k, gamma : messages are `0..k`, and with probability gamma a uniform one is sent.
+    low, high : what numbers people may hold.
+    average_mse : the wanted mean squared error of the average.
+
+    Examples
+    --------
+    >>> from optdp import RealSum
+    >>> RealSum(epsilon=1, delta="1e-6", average_mse="1e-4").unknown
+    'n'
+    """
+
+    kind: ClassVar[str] = "real-sum"
+    meaning: ClassVar[str] = _MEANING
+
+    n: int | None = field(
+        default=None, metadata=entry(StrictInt | None, "Leave it out to have the least n for average_mse found.")
+    )
+    epsilon: Fraction | None = field(default=None, converter=central, metadata=entry(Exact | None))
+    delta: Fraction | None = field(default=None, converter=small, metadata=entry(Exact | None))
+    k: int | None = field(
+        default=None, metadata=entry(StrictInt | None, "Messages are 0..k; left out, the best k is found.")
+    )
+    gamma: Fraction | None = field(
+        default=None, converter=_share, metadata=entry(Exact | None, "The probability of a uniform message; needs k.")
+    )
+    low: Fraction = field(default=Fraction(0), converter=_low, metadata=entry(Exact))
+    high: Fraction = field(default=Fraction(1), converter=_high, metadata=entry(Exact))
+    average_mse: Fraction | None = field(
+        default=None,
+        converter=_mse,
+        metadata=entry(Exact | None, "The mean squared error of the average that is wanted."),
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if self.n is not None:
+            check_whole(self.n, "n", 2, LARGEST_N)
+        if self.k is not None:
+            check_whole(self.k, "k", 1, LARGEST_K)
+        if not self.low < self.high:
+            raise ProblemError(f"low must be below high. Found {show(self.low)} and {show(self.high)}.")
+        if self.average_mse is not None and self.average_mse <= 0:
+            raise ProblemError(f"average_mse must be above 0. Found {show(self.average_mse)}.")
+        if self.gamma is not None and self.k is None:
+            raise ProblemError("gamma is for one k. Found no k. Give k, or leave gamma out to have both found.")
+        asked = missing(self, "n", "epsilon", "delta")
+        if self.gamma is None:
+            if asked == ["n"] and self.average_mse is None:
+                raise ProblemError("Either n or average_mse must be given. Found neither. With average_mse n is found.")
+            if asked not in ([], ["n"]):
+                raise ProblemError(
+                    f"epsilon and delta must be given. Found {' and '.join(asked)} missing. Only with k and gamma "
+                    "given one of them is found."
+                )
+        elif len(asked) != 1 or asked == ["n"]:
+            raise ProblemError(
+                "With k and gamma given n must be given and one of epsilon, delta left out: it is what is found. "
+                f"Missing: {' and '.join(asked) or 'none'}."
+            )
+
+    @property
+    def unknown(self) -> str:
+        """What is found."""
+        return next(iter(missing(self, "n", "epsilon", "delta")), "mse")
+
+    @property
+    def width(self) -> Fraction:
+        return self.high - self.low
+
+    def figures(self) -> dict[str, Any]:
+        """What is given, as a file would say it."""
+        whole = {name: value for name, value in (("n", self.n), ("k", self.k)) if value is not None}
+        return whole | given(self, "epsilon", "delta", "gamma", "average_mse", "low", "high")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -46,11 +172,9 @@ class RealSumSolution(Outcome):
     gamma: Fraction
     epsilon: float
     delta: float
-    lower_epsilon: float | None
-    """Some data set breaks every smaller epsilon at this delta."""
+    lower_epsilon: float | None  # some data set breaks every smaller epsilon at this delta
     mse: float
-    lower_mse: float
-    """No single-message protocol that is (epsilon, delta)-DP is below."""
+    lower_mse: float  # no single-message protocol that is (epsilon, delta)-DP is below
     theorem_3: float
     theorem_1: Chosen | None
     printed: Chosen | None
@@ -86,19 +210,16 @@ class RealSumSolution(Outcome):
     def privacy(self) -> dict[str, Any]:
         """What is promised, and to whom."""
         return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "lower": self.lower_epsilon,
-            "local_epsilon": self.local_epsilon,
-            "meaning": self.problem.meaning,
-        }
+            "epsilon": self.epsilon, "delta": self.delta, "lower": self.lower_epsilon,
+            "local_epsilon": self.local_epsilon, "meaning": self.problem.meaning,
+        }  # fmt: skip
 
     def sheet(self) -> Sheet:
         """The protocol, between what the paper's constants give and what nobody can pass."""
         lines = {
             "MSE of the sum": self.mse,
             "Theorem 1's constants": self.theorem_1_mse,
-            "nobody is below": self.lower_mse,
+            "lower bound": self.lower_mse,
             "by a curator": self.central_mse,
         }
         known = {name: value for name, value in lines.items() if value}
@@ -122,33 +243,19 @@ class RealSumSolution(Outcome):
         printed = None if self.printed is None else self.printed.mse * scale
         rmse = math.sqrt(self.mse)
         return {
-            "kind": self.problem.kind,
-            "status": self.status,
-            "unknown": self.unknown,
-            "n": self.n,
+            "kind": self.problem.kind, "status": self.status, "unknown": self.unknown, "n": self.n,
             "parameters": {"k": self.k, "gamma": float(self.gamma), "eps0": self.local_epsilon},
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "lower": self.lower_epsilon,
-            "mse": self.mse,
-            "rmse": rmse,
-            "mae": math.sqrt(2.0 / math.pi) * rmse,
-            "average_mse": self.mse / self.n**2,
-            "average_rmse": rmse / self.n,
-            "theorem_1_mse": self.theorem_1_mse,
-            "printed_mse": printed,
+            "epsilon": self.epsilon, "delta": self.delta, "lower": self.lower_epsilon, "mse": self.mse,
+            "rmse": rmse, "mae": math.sqrt(2.0 / math.pi) * rmse, "average_mse": self.mse / self.n**2,
+            "average_rmse": rmse / self.n, "theorem_1_mse": self.theorem_1_mse, "printed_mse": printed,
             "ratio_to_theorem_1": None if self.theorem_1_mse is None else self.mse / self.theorem_1_mse,
-            "lower_mse": self.lower_mse,
-            "theorem_3_mse": self.theorem_3,
+            "lower_mse": self.lower_mse, "theorem_3_mse": self.theorem_3,
             "ratio_to_lower": self.mse / self.lower_mse if self.lower_mse else None,
             "central": {"mse": self.central_mse, "mechanism": "analytic Gaussian"},
-            "bits_per_user": self.bits_per_user,
-            "local_epsilon": self.local_epsilon,
-            "given": self.problem.figures(),
-            "seconds": round(self.seconds, 4),
-            "note": self.note,
+            "bits_per_user": self.bits_per_user, "local_epsilon": self.local_epsilon,
+            "given": self.problem.figures(), "seconds": round(self.seconds, 4), "note": self.note,
             "meaning": self.problem.meaning,
-        }
+        }  # fmt: skip
 
 
 def solve_real_sum(problem: RealSum, backend: str = "", progress: Progress = silent) -> RealSumSolution:
@@ -158,7 +265,7 @@ def solve_real_sum(problem: RealSum, backend: str = "", progress: Progress = sil
     scale = float(problem.width) ** 2
     value = mse(n, k, float(gamma)) * scale
     if problem.average_mse is not None and value / n**2 > problem.average_mse:
-        least = least_n(problem, progress)
+        least = _least_n(problem, progress)
         raise ProblemError(
             f"average_mse = {float(problem.average_mse):g} must be reached by n people. Found n = {n:,}, which reach "
             f"{value / n**2:.3g}. The least n is {least:,}."
@@ -182,22 +289,17 @@ def solve_real_sum(problem: RealSum, backend: str = "", progress: Progress = sil
 def _designed(problem: RealSum, progress: Progress) -> tuple[int, int, Fraction, float, float]:
     """n, k, gamma, and the epsilon and delta that are promised for them."""
     if problem.gamma is not None:
-        assert problem.n is not None
-        assert problem.k is not None
-        if problem.epsilon is None:
-            assert problem.delta is not None
-            found = promised_epsilon(problem.n, problem.k + 1, problem.gamma, problem.delta, progress)
-            return problem.n, problem.k, problem.gamma, found, float(problem.delta)
-        found = worthwhile(
-            promised_delta(problem.n, problem.k + 1, problem.gamma, problem.epsilon, progress), problem.epsilon
-        )
-        return problem.n, problem.k, problem.gamma, float(problem.epsilon), found
-    assert problem.epsilon is not None
-    assert problem.delta is not None
-    n = least_n(problem, progress) if problem.n is None else problem.n
-    k = problem.k or best_k(n, problem.epsilon, problem.delta, progress=progress).k
-    gamma, _ = private_gamma(n, k + 1, problem.epsilon, problem.delta, progress)
-    return n, k, gamma, float(problem.epsilon), float(problem.delta)
+        n, k, gamma = there(problem.n), there(problem.k), problem.gamma
+        return n, k, gamma, *promised(n, k + 1, gamma, problem.epsilon, problem.delta, progress)
+    epsilon, delta = there(problem.epsilon), there(problem.delta)
+    n = _least_n(problem, progress) if problem.n is None else problem.n
+    k = problem.k or best_k(n, epsilon, delta, progress=progress).k
+    return n, k, private_gamma(n, k + 1, epsilon, delta, progress), float(epsilon), float(delta)
+
+
+def _least_n(problem: RealSum, progress: Progress) -> int:
+    wanted = there(problem.epsilon), there(problem.delta), there(problem.average_mse)
+    return least_n(*wanted, problem.width, problem.k, progress)
 
 
 def _note(n: int, value: float, scale: float) -> str:
@@ -225,13 +327,10 @@ class RealSumEstimate:
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""
         return {
-            "n": self.n,
-            "sum": self.total,
-            "standard_error": self.standard_error,
-            "average": self.average,
+            "n": self.n, "sum": self.total, "standard_error": self.standard_error, "average": self.average,
             "average_standard_error": self.average_standard_error,
             "meaning": "unbiased; the standard errors are the largest over all data, so that they hold for these",
-        }
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)

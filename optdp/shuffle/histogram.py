@@ -28,7 +28,7 @@ from attrs import field, frozen
 from pydantic import StrictInt, StrictStr
 
 from optdp.amplification.calibrate import LARGEST_N
-from optdp.amplification.problem import Amplification, central, local, small
+from optdp.amplification.problem import Amplification, central, check_one_missing, given, local, missing, small
 from optdp.amplification.randomizers import KRR
 from optdp.amplification.solve import point
 from optdp.errors import ProblemError
@@ -37,21 +37,11 @@ from optdp.files.data import whole_numbers
 from optdp.files.models import Exact, Problem, entry
 from optdp.numbers.divergence import gaussian_sigma
 from optdp.numbers.draws import Source, bernoulli, uniform_below
-from optdp.numbers.exact import check_whole, down, is_boolean, show, shown
+from optdp.numbers.exact import check_whole, down, is_boolean, shown, there
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Sheet, figure
-from optdp.shuffle.gamma import (
-    check_messages,
-    check_rows,
-    deployed,
-    eps0_of,
-    gamma_of,
-    private_gamma,
-    promised_delta,
-    promised_epsilon,
-    worthwhile,
-)
-from optdp.shuffle.histogram.estimators import ESTIMATORS, Array, Response, standard_errors
+from optdp.shuffle.estimators import ESTIMATORS, Array, Response, standard_errors
+from optdp.shuffle.gamma import check_messages, check_rows, deployed, eps0_of, gamma_of, private_gamma, promised
 from optdp.work import Progress, silent
 
 LARGEST_BINS = 10**7
@@ -106,9 +96,7 @@ class ShuffleHistogram(Problem["HistogramSolution"]):
     delta: Fraction | None = field(default=None, converter=small, metadata=entry(Exact | None))
     eps0: Fraction | None = field(default=None, converter=local, metadata=entry(Exact | None))
     labels: tuple[str, ...] | None = field(
-        default=None,
-        converter=_names,
-        metadata=entry(list[StrictStr] | None, "The values, if they are not 0..k-1."),
+        default=None, converter=_names, metadata=entry(list[StrictStr] | None, "The values, if they are not 0..k-1.")
     )
     estimator: str = field(default="likelihood", metadata=entry(Literal["likelihood", "projection", "inversion"]))
 
@@ -123,29 +111,22 @@ class ShuffleHistogram(Problem["HistogramSolution"]):
             )
         if self.estimator not in ESTIMATORS:
             raise ProblemError(f"estimator must be one of {', '.join(ESTIMATORS)}. Found {shown(self.estimator)}.")
-        if len(self._missing()) != 1:
-            found = " and ".join(self._missing()) or "none"
-            raise ProblemError(f"One of epsilon, delta, eps0 must be left out: it is what is found. Missing: {found}.")
+        check_one_missing(self, "eps0", "epsilon", "delta")
 
     @property
     def k(self) -> int:
         """How many values there are."""
         return self._k if self._k is not None else len(self.labels or ())
 
-    def _missing(self) -> list[str]:
-        return [name for name in ("eps0", "epsilon", "delta") if getattr(self, name) is None]
-
     @property
     def unknown(self) -> str:
         """What is found."""
-        return self._missing()[0]
+        return missing(self, "eps0", "epsilon", "delta")[0]
 
     def figures(self) -> dict[str, Any]:
         """What is given, as a file would say it."""
-        numbers = {"epsilon": self.epsilon, "delta": self.delta, "eps0": self.eps0}
-        found: dict[str, Any] = {"n": self.n, "k": self.k}
-        found |= {name: show(value) for name, value in numbers.items() if value is not None}
-        return found | {"estimator": self.estimator}
+        numbers = given(self, "epsilon", "delta", "eps0")
+        return {"n": self.n, "k": self.k} | numbers | {"estimator": self.estimator}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -156,8 +137,7 @@ class HistogramSolution(Outcome):
     gamma: Fraction
     epsilon: float
     delta: float
-    lower: float | None
-    """Some data set breaks every smaller epsilon at this delta."""
+    lower: float | None  # some data set breaks every smaller epsilon at this delta
     standard_error: float
     gaussian_sigma: float
     seconds: float
@@ -188,18 +168,15 @@ class HistogramSolution(Outcome):
         return expected_tv(self.gaussian_sigma, self.problem.k, self.problem.n)
 
     def protocol(self) -> HistogramProtocol:
-        given = self.problem
-        return HistogramProtocol(given.n, given.k, self.gamma, given.labels, given.estimator)
+        asked = self.problem
+        return HistogramProtocol(asked.n, asked.k, self.gamma, asked.labels, asked.estimator)
 
     def privacy(self) -> dict[str, Any]:
         """What is promised, and to whom."""
         return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "lower": self.lower,
-            "local_epsilon": self.eps0,
+            "epsilon": self.epsilon, "delta": self.delta, "lower": self.lower, "local_epsilon": self.eps0,
             "meaning": self.problem.meaning,
-        }
+        }  # fmt: skip
 
     def sheet(self) -> Sheet:
         """Randomized response for a histogram, beside what a trusted curator could do."""
@@ -218,24 +195,15 @@ class HistogramSolution(Outcome):
         """The figures as `--json` prints them."""
         sigma = self.gaussian_sigma
         return {
-            "kind": self.problem.kind,
-            "status": self.status,
-            "unknown": self.unknown,
-            "n": self.problem.n,
+            "kind": self.problem.kind, "status": self.status, "unknown": self.unknown, "n": self.problem.n,
             "parameters": {"eps0": self.eps0, "gamma": float(self.gamma), "k": self.problem.k},
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "lower": self.lower,
-            "standard_error": self.standard_error,
-            "expected_tv": self.expected_tv,
+            "epsilon": self.epsilon, "delta": self.delta, "lower": self.lower,
+            "standard_error": self.standard_error, "expected_tv": self.expected_tv,
             "central": {"sigma": sigma, "standard_error": sigma, "expected_tv": self.central_tv},
-            "bits_per_user": (self.problem.k - 1).bit_length(),
-            "local_epsilon": self.eps0,
-            "given": self.problem.figures(),
-            "seconds": round(self.seconds, 4),
-            "note": self.note,
+            "bits_per_user": (self.problem.k - 1).bit_length(), "local_epsilon": self.eps0,
+            "given": self.problem.figures(), "seconds": round(self.seconds, 4), "note": self.note,
             "meaning": self.problem.meaning,
-        }
+        }  # fmt: skip
 
 
 def solve_histogram(problem: ShuffleHistogram, backend: str = "", progress: Progress = silent) -> HistogramSolution:
@@ -270,19 +238,10 @@ def _designed(problem: ShuffleHistogram, progress: Progress) -> tuple[Fraction, 
     """Gamma, and the epsilon and delta that are promised for it."""
     n, k = problem.n, problem.k
     if problem.eps0 is None:
-        assert problem.epsilon is not None
-        assert problem.delta is not None
-        gamma, _ = private_gamma(n, k, problem.epsilon, problem.delta, progress)
-        return gamma, float(problem.epsilon), float(problem.delta)
+        epsilon, delta = there(problem.epsilon), there(problem.delta)
+        return private_gamma(n, k, epsilon, delta, progress), float(epsilon), float(delta)
     gamma = deployed(gamma_of(down(problem.eps0), k) * (1.0 + 2.0**-48))
-    if problem.epsilon is None:
-        assert problem.delta is not None
-        return gamma, promised_epsilon(n, k, gamma, problem.delta, progress), float(problem.delta)
-    return (
-        gamma,
-        float(problem.epsilon),
-        worthwhile(promised_delta(n, k, gamma, problem.epsilon, progress), problem.epsilon),
-    )
+    return gamma, *promised(n, k, gamma, problem.epsilon, problem.delta, progress)
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,11 +250,9 @@ class HistogramEstimate:
 
     labels: tuple[str, ...] | None
     estimator: str
-    reported: npt.NDArray[np.int64]
-    """How many messages name each value."""
+    reported: npt.NDArray[np.int64]  # how many messages name each value
     estimates: dict[str, Array]
-    standard_errors: Array
-    """Of the inverted counts, for the people who are there."""
+    standard_errors: Array  # of the inverted counts, for the people who are there
 
     @property
     def counts(self) -> Array:
@@ -315,12 +272,9 @@ class HistogramEstimate:
             for i, name in enumerate(names)
         ]
         return {
-            "n": int(self.reported.sum()),
-            "k": len(self.reported),
-            "estimator": self.estimator,
-            "bins": bins,
+            "n": int(self.reported.sum()), "k": len(self.reported), "estimator": self.estimator, "bins": bins,
             "meaning": "count is by the estimator named; standard_error is that of inversion, which is unbiased",
-        }
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
