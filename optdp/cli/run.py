@@ -28,6 +28,7 @@ from optdp.files.atomic import check_apart, check_writable
 from optdp.sheet import figure
 
 SHOWN_BINS = 40
+ANSWERS = "The answers, randomized by the people themselves; again for a row of several."
 WARNING = "seeded draws can be repeated and are not private"
 
 
@@ -152,14 +153,7 @@ def _times(count: int) -> str:
 def shuffle(
     order: Annotated[Path, typer.Argument(help="An order that `optdp solve --out` wrote.")],
     data: Annotated[Path, typer.Option("--data", "-d", help="A CSV file with a header and a row for each record.")],
-    column: Annotated[
-        list[str],
-        typer.Option(
-            "--column",
-            "-c",
-            help="The answers, randomized by the people themselves; again for a row of several.",
-        ),
-    ],
+    column: Annotated[list[str], typer.Option("--column", "-c", help=ANSWERS)],
     save: Annotated[Path, typer.Option("--out", "-o", help="Write the shuffled answers here (.csv).")],
     seed: Annotated[int | None, typer.Option(help="Repeatable draws, for tests only: they are NOT private.")] = None,
     allow_outside: AllowOutside = False,

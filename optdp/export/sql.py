@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from optdp.export.layout import CutList, Layout
+from optdp.export.layout import RELEASED, CutList, Layout
 from optdp.export.sampler import Sampler, filled, head, single_numbers
 from optdp.export.subject import Subject
-from optdp.export.vectors import RELEASED
 from optdp.mechanism.cuts import LIMBS, NoiseCuts
 from optdp.mechanism.drawing import Drawing
 

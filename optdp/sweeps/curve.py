@@ -22,11 +22,10 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from optdp.errors import OptdpError, ProblemError
 from optdp.files.atomic import write_bytes
@@ -47,8 +46,7 @@ SHOWN = ("value", "lower")
 _POWER = re.compile(r"([a-z_0-9.]+)\^(?:(-?[0-9]{1,3})|\((-?[0-9]{1,3}(?:/[1-9][0-9]{0,2})?)\))")
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(NamedTuple):
     """Lines over the same places; None where a problem has no answer."""
 
     title: str

@@ -213,14 +213,19 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _dask() -> tuple[Any, Any]:
+def needed(*names: str, otherwise: str) -> tuple[Any, ...]:
+    """Modules of others, or what to do without them."""
     try:
-        return import_module("dask"), import_module("distributed")
+        return tuple(map(import_module, names))
     except ImportError:
-        raise ProblemError(
-            "A sweep over several processes needs dask: pip install 'optdp[dask]'. Or solve one after another: "
-            "--workers 0."
-        ) from None
+        raise ProblemError(otherwise) from None
+
+
+def _dask() -> tuple[Any, ...]:
+    said = (
+        "A sweep over several processes needs dask: pip install 'optdp[dask]'. Or solve one after another: --workers 0."
+    )
+    return needed("dask", "distributed", otherwise=said)
 
 
 @contextmanager

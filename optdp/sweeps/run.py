@@ -36,13 +36,13 @@ Pool = AbstractContextManager[Callable[[Iterable[Task]], Finished]]
 
 @dataclass(frozen=True)
 class Points:
-    """What is to be solved: the problem, the folder in which the files that it names lie, and the grid."""
+    """What is to be solved: the problem, the folder in which the files that it names lie (unless they are allowed
+    outside of it), and the grid."""
 
     base: Mapping[str, Any]
     folder: Path
     grid: Grid
     allow_outside: bool
-    """Whether files may be named that lie neither in that folder nor below it."""
 
     def spec(self, point: Mapping[str, Value]) -> dict[str, Any]:
         """The problem at a point; files are named in full, for workers may be elsewhere."""

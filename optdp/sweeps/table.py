@@ -15,14 +15,13 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from optdp.errors import ProblemError
 from optdp.files.atomic import check_writable, name_of
 from optdp.sweeps.grid import Grid, column
-from optdp.sweeps.pool import Row
+from optdp.sweeps.pool import Row, needed
 
 LAST = ("sha256", "error")
 
@@ -90,13 +89,9 @@ def check_out(out: Path) -> None:
         _pyarrow()
 
 
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        return import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError:
-        raise ProblemError(
-            "Parquet needs pyarrow: pip install 'optdp[parquet]'. Or write .csv or .jsonl, which need nothing."
-        ) from None
+def _pyarrow() -> tuple[Any, ...]:
+    said = "Parquet needs pyarrow: pip install 'optdp[parquet]'. Or write .csv or .jsonl, which need nothing."
+    return needed("pyarrow", "pyarrow.parquet", otherwise=said)
 
 
 def _uniform(values: list[Any]) -> tuple[str, list[Any]]:
