@@ -206,15 +206,13 @@ def row_law(matrix: NoiseMatrix, space: Space, x: int) -> Floats:
 
 def _input_trials(problem: SingleLTE, matrix: NoiseMatrix, space: Space, ordinary: Fraction) -> list[Trial]:
     reach, factor = (problem.largest, 1) if problem.adjacency == "all" else (1, problem.largest)
-    made = []
-    for x, y in _tightest(problem, matrix, space, reach, float(ordinary) / factor):
-        arms = tuple(Arm(f"the sum is {z}", _constant(z), row_law(matrix, space, z)) for z in (x, y))
-        made.append(Trial(space, arms, (Compared((0, 1), ordinary, Fraction(factor), "ordinary epsilon"),)))
-    return made
+    claim = Compared((0, 1), ordinary, Fraction(factor), "ordinary epsilon")
 
+    def arm(x: int) -> Arm:
+        return Arm(f"the sum is {x}", lambda _, count: np.full(count, x, dtype=np.int64), row_law(matrix, space, x))
 
-def _constant(x: int) -> Inputs:
-    return lambda _, count: np.full(count, x, dtype=np.int64)
+    pairs = _tightest(problem, matrix, space, reach, float(ordinary) / factor)
+    return [Trial(space, (arm(x), arm(y)), (claim,)) for x, y in pairs]
 
 
 def _tightest(

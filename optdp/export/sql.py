@@ -89,12 +89,9 @@ def _keys(drawing: Drawing) -> list[int]:
 
 def _inserts(table: str, lines: Sequence[Line]) -> Iterable[str]:
     for start in range(0, len(lines), BLOCK):
-        shown = ",\n".join(f"({', '.join(map(_number, line))})" for line in lines[start : start + BLOCK])
+        cells = ((str("NULL" if value is None else value) for value in line) for line in lines[start : start + BLOCK])
+        shown = ",\n".join(f"({', '.join(line)})" for line in cells)
         yield f"INSERT INTO {table} VALUES\n{shown};"
-
-
-def _number(value: int | None) -> str:
-    return "NULL" if value is None else str(value)
 
 
 def _check(table: str, names: Sequence[str], lines: Sequence[Line]) -> str:

@@ -151,7 +151,7 @@ def test_quotients_of_the_laws_are_what_is_claimed(artifacts: dict[str, Path]) -
         worst = 0.0
         for trial in trials(problem, found.matrix, problem.epsilon, None):
             for step in trial.comparisons:
-                one, other = trial.arms[step.one].law, trial.arms[step.other].law
+                one, other = (trial.arms[arm].law for arm in step.arms)
                 seen = (one > 0) & (other > 0)
                 worst = max(worst, float(np.abs(np.log(one[seen] / other[seen])).max() * step.factor))
         assert worst == pytest.approx(float(found.certificate.epsilon), rel=1e-6)
