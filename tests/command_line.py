@@ -15,14 +15,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def in_process(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """What `optdp` does with these arguments, in this process: a new one takes a second or two to begin."""
-    from optdp.cli import main, terminal
+    from optdp.cli import main, printing
 
     said = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)]
     line = ["optdp", *map(str, arguments)]
     with (
         contextlib.chdir(cwd), contextlib.redirect_stdout(said[0]), contextlib.redirect_stderr(said[1]),
-        patch.object(sys, "argv", line), patch.object(terminal.out, "_width", 200),
-        patch.object(terminal.err, "_width", 1000),
+        patch.object(sys, "argv", line), patch.object(printing.out, "_width", 200),
+        patch.object(printing.err, "_width", 1000),
     ):  # fmt: skip
         try:
             main.main()

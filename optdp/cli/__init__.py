@@ -1,1 +1,1 @@
-"""The command line: `main.py`, and the commands by what they work on. No mathematics."""
+"""The command line: `main.py`, and one file for each command. No mathematics."""

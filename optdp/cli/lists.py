@@ -6,7 +6,8 @@ from pathlib import Path
 
 from rich.table import Table
 
-from optdp.cli.terminal import AsJson, out, plain, print_json
+from optdp.cli.arguments import AsJson
+from optdp.cli.printing import out, plain, print_json
 
 
 def problems(as_json: AsJson = False) -> None:

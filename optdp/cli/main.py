@@ -10,11 +10,24 @@ from typing import Annotated, Any
 import typer
 
 from optdp import work
-from optdp.cli import artifacts, lists, terminal
-from optdp.cli.run import run, shuffle
-from optdp.cli.solve import amplify, compare, solve
-from optdp.cli.sweep import curve, sweep
-from optdp.cli.terminal import Once, err, plain
+from optdp.cli import printing
+from optdp.cli.aggregate import aggregate
+from optdp.cli.amplify import amplify
+from optdp.cli.arguments import (
+    Once,
+)
+from optdp.cli.audit import audit
+from optdp.cli.curve import curve
+from optdp.cli.export import export
+from optdp.cli.lists import kinds, problems, schema
+from optdp.cli.order import shuffle
+from optdp.cli.printing import err, plain
+from optdp.cli.report import report
+from optdp.cli.run import run
+from optdp.cli.sample import sample
+from optdp.cli.sign import sign
+from optdp.cli.solve import compare, solve
+from optdp.cli.sweep import sweep
 from optdp.cli.verify import verify
 from optdp.errors import OptdpError, SolverError
 from optdp.work.account import PATIENCE, limited
@@ -73,16 +86,32 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
-    terminal.quiet = quiet
+    printing.quiet = quiet
     if context.invoked_subcommand in READERS:
         context.with_resource(limited(patience))  # until the command has ended
 
 
-for command in (
-    solve, amplify, run, shuffle, curve, artifacts.audit, artifacts.sign, sweep, verify, artifacts.report,
-    artifacts.sample, artifacts.aggregate, artifacts.export, compare, lists.problems, lists.kinds, lists.schema,
-):  # fmt: skip
-    app.command()(command)
+app.command()(solve)
+app.command()(amplify)
+app.command()(run)
+app.command()(shuffle)
+app.command()(curve)
+app.command()(audit)
+app.command()(sign)
+app.command()(sweep)
+app.command()(verify)
+app.command()(report)
+app.command()(sample)
+app.command()(aggregate)
+app.command()(export)
+
+
+app.command()(compare)
+
+
+app.command()(problems)
+app.command()(kinds)
+app.command()(schema)
 
 
 def main() -> None:

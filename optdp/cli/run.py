@@ -1,35 +1,51 @@
-"""The commands that read data: `run` a shuffle protocol on it, or `shuffle` answers within groups, around an order."""
+"""The command that runs a shuffle protocol on data: randomize for every user, shuffle, analyze, write the estimate."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import typer
 from rich.table import Table
 
 import optdp.work as work
-from optdp.cli.terminal import (
-    AllowOutside,
-    AsJson,
-    Deadline,
-    ProblemPath,
-    bar,
-    err,
-    out,
-    plain,
-    print_json,
-    progress,
-    working,
-)
+from optdp.cli.arguments import AllowOutside, AsJson, Deadline, ProblemPath
+from optdp.cli.printing import bar, err, out, plain, print_json, working
 from optdp.errors import ProblemError
 from optdp.files.atomic import check_apart, check_writable
 from optdp.sheet import figure
 
 SHOWN_BINS = 40
-ANSWERS = "The answers, randomized by the people themselves; again for a row of several."
 WARNING = "seeded draws can be repeated and are not private"
+
+
+class Estimate(Protocol):
+    """What the analyst publishes."""
+
+    def summary(self) -> dict[str, Any]:
+        """Figures that JSON can hold."""
+        ...
+
+
+class Runnable(Protocol):
+    """A shuffle protocol: users randomize, the shuffler takes names and order off, the analyst estimates."""
+
+    @property
+    def columns(self) -> int:
+        """How many columns of data it needs."""
+        ...
+
+    def read(self, columns: list[list[str]], names: Sequence[str], clip: bool) -> Any:
+        """The users' values, checked: as many as the protocol was made for, each within its bounds."""
+        ...
+
+    def randomize(self, values: Any, source: Any) -> Any: ...
+
+    def shuffle(self, messages: Any) -> Any: ...
+
+    def analyze(self, released: Any) -> Estimate: ...
 
 
 def run(
@@ -82,7 +98,7 @@ def _estimated(given: Any, data: Path, columns: list[str], clip: bool, source: A
     solution: Any = solve(given, progress=say)
     if getattr(solution, "status", "") == "interrupted":
         raise work.stopped() or KeyboardInterrupt
-    protocol = solution.protocol()  # users randomize, the shuffler takes names and order off, the analyst estimates
+    protocol: Runnable = solution.protocol()
     if len(columns) != protocol.columns:
         raise ProblemError(f"--column must be given {_times(protocol.columns)}. Found it {_times(len(columns))}.")
     say("checking the data")
@@ -145,69 +161,3 @@ def _cell(value: Any) -> str:
 
 def _times(count: int) -> str:
     return {1: "once", 2: "twice"}.get(count, f"{count} times")
-
-
-# ---------------------------------------------------------------------- orders
-
-
-def shuffle(
-    order: Annotated[Path, typer.Argument(help="An order that `optdp solve --out` wrote.")],
-    data: Annotated[Path, typer.Option("--data", "-d", help="A CSV file with a header and a row for each record.")],
-    column: Annotated[list[str], typer.Option("--column", "-c", help=ANSWERS)],
-    save: Annotated[Path, typer.Option("--out", "-o", help="Write the shuffled answers here (.csv).")],
-    seed: Annotated[int | None, typer.Option(help="Repeatable draws, for tests only: they are NOT private.")] = None,
-    allow_outside: AllowOutside = False,
-    as_json: AsJson = False,
-) -> None:
-    """Shuffle answers within groups, around an order that is verified first (E, Algorithm 1).
-
-    Several columns are shuffled together: a row of answers goes to another record as a whole.
-
-    For example:  optdp shuffle order.json --data answers.csv --column y --out shuffled.csv
-    """
-    import numpy as np
-
-    from optdp.artifact import OpenedOrder, open_artifact
-    from optdp.files.atomic import write_bytes
-    from optdp.files.data import read_columns
-    from optdp.numbers.draws import Source
-    from optdp.order.sampling import shuffled
-
-    source, names = Source(seed), [name.strip() for name in column]
-    check_writable(save)
-    check_apart(save, {"the order": order, "the data": data})
-    with progress() as say:
-        say("verifying the order")
-        opened = open_artifact(order, OpenedOrder, allow_outside=allow_outside)
-        check_apart(save, {f"the file {place.name}": place for place in opened.files})
-        found = opened.verified
-        say("reading the answers")
-        columns = read_columns(data, names)
-        answers = list(zip(*columns.values(), strict=True))
-        if len(answers) != found.artifact.n:
-            raise ProblemError(
-                f"The order is for {found.artifact.n:,} records. Found {len(answers):,} rows. Change the data, or "
-                "solve again."
-            )
-        say("shuffling")
-        places = shuffled(
-            np.arange(len(answers)), found.artifact.order, found.artifact.q, source, found.artifact.distance
-        )
-        rows = [names, *(answers[place] for place in places.tolist())]
-        write_bytes(save, "".join(",".join(map(_quoted, row)) + "\n" for row in rows).encode())
-    if not source.secure:
-        err.print(f"[yellow]{WARNING}[/]")
-    figures = {
-        "written": str(save), "columns": names, "n": found.artifact.n, "alpha": found.artifact.claim["alpha"],
-        "sensitivity": found.sensitivity, "private": source.secure, "note": "" if source.secure else WARNING,
-    }  # fmt: skip
-    if as_json:
-        print_json(figures)
-    else:
-        out.print(plain(f"wrote {save}: {len(answers):,} answers, alpha {found.artifact.claim['alpha']}"))
-
-
-def _quoted(text: str) -> str:
-    """A cell of a CSV file, quoted where it must be: also for a bare carriage return."""
-    plain = text and not any(sign in text for sign in ',"\r\n')
-    return text if plain else '"' + text.replace('"', '""') + '"'

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from optdp.cli.terminal import AllowOutside, AsJson, out, plain, print_json, show
+from optdp.cli.arguments import AllowOutside, AsJson
+from optdp.cli.printing import (
+    out,
+    plain,
+    print_json,
+    show,
+    show_further,
+    show_parties,
+)
 from optdp.errors import ArtifactError, CertificateError, OptdpError, ProblemError
 from optdp.sheet import Sheet, bound_words, decimal, ordinary
 from optdp.work.account import aside
@@ -76,11 +84,8 @@ def verify(
         return
     out.print(table)
     if isinstance(found, OpenedPlan):
-        from optdp.plan.certificate import listed_parties
-
-        show(Sheet((), (listed_parties(found.plan.problem, figures["parties"]),)))
-    for name, said in further.items():
-        out.print(f"  [bold green]{name.replace('_', ' ')}[/]  {plain(said)}")
+        show_parties(found.plan.problem, figures["parties"])
+    show_further(further)
     for name in ("plan", "sha256"):
         if name in figures:
             print(f"  {name:<6}  {figures[name]}")

@@ -477,7 +477,7 @@ def test_audit_on_the_command_line(artifacts: dict[str, Path], plan: Path) -> No
 
 def test_a_plan_is_audited_through_a_command(plan: Path) -> None:
     from optdp.artifact import open_artifact
-    from optdp.cli.artifacts import _samplers
+    from optdp.cli.audit import _samplers
 
     command = python("import sys; print(*[int(sys.argv[3])] * int(sys.argv[2]))", "{input}", "{count}", "{party}")
     own = _samplers(open_artifact(plan), Command.parse(command, 60))

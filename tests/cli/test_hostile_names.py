@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from optdp import ProblemError
-from optdp.cli import terminal
+from optdp.cli import printing
 from optdp.comparison import Row
 from tests.command_line import Done
 
@@ -115,8 +115,8 @@ def test_control_codes_never_reach_the_terminal(tmp_path: Path, call: Callable[.
 def test_progress_is_shown_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=True, width=100, emoji=False)
-    monkeypatch.setattr(terminal, "err", console)
-    monkeypatch.setattr(terminal, "quiet", False)
-    with terminal.progress() as say:
+    monkeypatch.setattr(printing, "err", console)
+    monkeypatch.setattr(printing, "quiet", False)
+    with printing.progress() as say:
         say("curve [bold] :x: of [/x]")
     assert "curve [bold] :x: of [/x]" in shown.getvalue()

@@ -16,7 +16,7 @@ from rich.console import Console
 
 import optdp
 from optdp import ProblemError
-from optdp.cli import terminal
+from optdp.cli import printing
 from optdp.work import LONGEST, announce, check_memory, deadline, duration, listening
 from optdp.work.lines import BEAT, GAP, QUIET, Lines, Pace
 from tests.processes import started, struck
@@ -146,8 +146,8 @@ def test_python_takes_a_function_or_true(capsys: pytest.CaptureFixture[str], mon
 
 def test_a_terminal_shows_what_is_done_and_how_long_it_has_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("optdp.cli.terminal.time.monotonic", lambda: now[0])
-    shown = terminal._Shown()
+    monkeypatch.setattr("optdp.cli.printing.time.monotonic", lambda: now[0])
+    shown = printing._Shown()
     shown("sweep 2, party 1 [red]")
     console = Console(file=io.StringIO(), width=100)
     for seconds in (0.0, 41.0):

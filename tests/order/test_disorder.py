@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from optdp import Groups, OrderShuffle, Source, solve
-from optdp.cli.terminal import show
+from optdp.cli.printing import show
 from optdp.order.format import verify_order
 from optdp.order.mechanism import NEAR_UNIFORM, near_uniform, reversed_pairs
 from optdp.order.sampling import WORDS, inversions

@@ -217,7 +217,7 @@ def test_a_curve_keeps_its_points(folder: Path) -> None:
     swept = '[sweep]\nover = "n"\nvalues = [1000, 2000, 3000, 10000000000]\n'
     (folder / "curve.toml").write_text(AMPLIFIED + swept)
     running = started(["curve", folder / "curve.toml", "--out", folder / "c.csv"])
-    ended = struck(running, "2 of 8 points", signal.SIGTERM)
+    ended = struck(running, "value: 3 of 4", signal.SIGTERM)
     assert ended.code == 143
     assert "ended by SIGTERM: the points so far" in ended.out
     lines = (folder / "c.csv").read_text().splitlines()

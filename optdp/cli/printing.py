@@ -1,77 +1,23 @@
-"""What commands share: arguments and how they are checked; how results look in a terminal."""
+"""How results look in a terminal: tables, bars, progress."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
-from typer.core import TyperGroup
 
 import optdp.work as work
-from optdp.errors import ProblemError
 from optdp.sheet import Cell, Sheet
 from optdp.work import Clock, Progress, listening
 from optdp.work.lines import elapsed, lines
-
-ProblemPath = Annotated[Path, typer.Argument(help="A problem file (TOML). `optdp problems` lists some.")]
-Deadline = Annotated[
-    float | None,
-    typer.Option(help="Seconds after which it ends with the best so far.", metavar="SECONDS"),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
-
-AllowOutside = Annotated[
-    bool,
-    typer.Option("--allow-outside", help="Also read files that a problem or an order names outside its own folder."),
-]
-
-
-class Once(TyperGroup):
-    """Refuses an option that is given twice and takes one value: the parser would take the last, and say nothing."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _check_once(self, ctx, args)
-        return super().parse_args(ctx, args)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name, command, rest = super().resolve_command(ctx, args)
-        if command is not None:
-            _check_once(command, type(ctx)(command, info_name=name, parent=ctx), rest)
-        return name, command, rest
-
-
-def _check_once(command: Any, ctx: Any, args: list[str]) -> None:
-    usage: Any = typer.BadParameter.__base__
-    try:
-        _, _, order = command.make_parser(ctx).parse_args(args=list(args))
-    except usage:  # the command itself says what is wrong
-        return
-    for option, times in Counter(order).items():
-        if times > 1 and option.param_type_name == "option" and not (option.multiple or option.is_flag):
-            raise ProblemError(f"{option.opts[0]} must be given once. Found it {times} times.")
-
-
-def whole_number(text: str) -> int:
-    """The number, or the first line of standard input for `-`: arguments can be read by other users of a machine."""
-    given = sys.stdin.readline(100).strip() if text == "-" else text
-    try:
-        return int(given)
-    except ValueError:
-        raise ProblemError("--input must be a whole number, or - to read it. Found something else.") from None
-
-
-# ---------------------------------------------------------------------- printing
 
 out = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 160, emoji=False)
 err = Console(stderr=True, soft_wrap=True, emoji=False)
@@ -162,6 +108,19 @@ def drawn(cell: Cell | str) -> str:
     if cell.share is not None:
         return f"{plain(cell.text)}  [{style}]{bar(cell.share)}[/]{plain(cell.after)}".lstrip()
     return (f"[{style}]{plain(cell.text)}[/]" if style else plain(cell.text)) + plain(cell.after)
+
+
+def show_further(figures: Mapping[str, Any]) -> None:
+    """What else was asked for and holds: the signature, a second opinion."""
+    for name in ("signature", "second_opinion"):
+        if name in figures:
+            out.print(f"  [bold green]{name.replace('_', ' ')}[/]  {plain(figures[name])}")
+
+
+def show_parties(problem: Any, parties: list[dict[str, Any]]) -> None:
+    from optdp.plan.certificate import listed_parties
+
+    show(Sheet((), (listed_parties(problem, parties),)))
 
 
 def bar(share: float) -> str:

@@ -1,0 +1,86 @@
+"""The command that shuffles answers within groups, around an order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from optdp.cli.arguments import AllowOutside, AsJson
+from optdp.cli.printing import err, out, plain, print_json, progress
+from optdp.cli.run import WARNING
+from optdp.errors import ProblemError
+from optdp.files.atomic import check_apart, check_writable
+
+OrderPath = Annotated[Path, typer.Argument(help="An order that `optdp solve --out` wrote.")]
+
+
+def shuffle(
+    order: OrderPath,
+    data: Annotated[Path, typer.Option("--data", "-d", help="A CSV file with a header and a row for each record.")],
+    column: Annotated[
+        list[str],
+        typer.Option(
+            "--column",
+            "-c",
+            help="The answers, randomized by the people themselves; again for a row of several.",
+        ),
+    ],
+    save: Annotated[Path, typer.Option("--out", "-o", help="Write the shuffled answers here (.csv).")],
+    seed: Annotated[int | None, typer.Option(help="Repeatable draws, for tests only: they are NOT private.")] = None,
+    allow_outside: AllowOutside = False,
+    as_json: AsJson = False,
+) -> None:
+    """Shuffle answers within groups, around an order that is verified first (E, Algorithm 1).
+
+    Several columns are shuffled together: a row of answers goes to another record as a whole.
+
+    For example:  optdp shuffle order.json --data answers.csv --column y --out shuffled.csv
+    """
+    import numpy as np
+
+    from optdp.artifact import OpenedOrder, open_artifact
+    from optdp.files.atomic import write_bytes
+    from optdp.files.data import read_columns
+    from optdp.numbers.draws import Source
+    from optdp.order.sampling import shuffled
+
+    source, names = Source(seed), [name.strip() for name in column]
+    check_writable(save)
+    check_apart(save, {"the order": order, "the data": data})
+    with progress() as say:
+        say("verifying the order")
+        opened = open_artifact(order, OpenedOrder, allow_outside=allow_outside)
+        check_apart(save, {f"the file {place.name}": place for place in opened.files})
+        found = opened.verified
+        say("reading the answers")
+        columns = read_columns(data, names)
+        answers = list(zip(*columns.values(), strict=True))
+        if len(answers) != found.artifact.n:
+            raise ProblemError(
+                f"The order is for {found.artifact.n:,} records. Found {len(answers):,} rows. Change the data, or "
+                "solve again."
+            )
+        say("shuffling")
+        places = shuffled(
+            np.arange(len(answers)), found.artifact.order, found.artifact.q, source, found.artifact.distance
+        )
+        rows = [names, *(answers[place] for place in places.tolist())]
+        write_bytes(save, "".join(",".join(map(_cell, row)) + "\n" for row in rows).encode())
+    if not source.secure:
+        err.print(f"[yellow]{WARNING}[/]")
+    figures = {
+        "written": str(save), "columns": names, "n": found.artifact.n, "alpha": found.artifact.claim["alpha"],
+        "sensitivity": found.sensitivity, "private": source.secure, "note": "" if source.secure else WARNING,
+    }  # fmt: skip
+    if as_json:
+        print_json(figures)
+    else:
+        out.print(plain(f"wrote {save}: {len(answers):,} answers, alpha {found.artifact.claim['alpha']}"))
+
+
+def _cell(text: str) -> str:
+    """A cell of a CSV file, quoted where it must be: also for a bare carriage return."""
+    plain = text and not any(sign in text for sign in ',"\r\n')
+    return text if plain else '"' + text.replace('"', '""') + '"'

@@ -1,0 +1,51 @@
+"""The command that makes a page for people to look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from optdp.cli.arguments import AllowOutside
+from optdp.cli.printing import out, plain, progress
+from optdp.errors import ProblemError
+from optdp.files.atomic import check_apart, check_writable
+
+
+def report(
+    artifact: Annotated[Path, typer.Argument(help="An artifact, the folder of a plan, or an order.")],
+    save: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write the page here; by default beside the artifact, as .html.")
+    ] = None,
+    title: Annotated[str, typer.Option(help="What it is for, as the page's heading.")] = "",
+    allow_outside: AllowOutside = False,
+) -> None:
+    """Make one self-contained HTML page about a verified artifact: what is promised, under which assumptions, pictures.
+
+    For example:  optdp report sick-leave.json -o report.html --title "Sick leave in our offices"
+    """
+    from optdp.artifact import open_artifact
+    from optdp.files.atomic import write_bytes
+    from optdp.report.report import REPORTED
+    from optdp.report.report import report as make
+
+    target = default_page(artifact) if save is None else save
+    check_writable(target)
+    with progress() as say:
+        say("verifying, measuring and drawing")
+        found = open_artifact(artifact, *REPORTED, allow_outside=allow_outside, check=False)
+        check_apart(target, {f"the file {place.name} that is read": place for place in found.files})
+        page = make(found, title.strip()[:200])
+    write_bytes(target, page)
+    out.print(plain(f"wrote {target}: {len(page) / 1000:,.0f} kB, one file that loads nothing else"))
+
+
+def default_page(artifact: Path) -> Path:
+    """`a.json` and the folder `a/` become `a.html`."""
+    place = artifact if artifact.name not in ("", ".", "..") else artifact.resolve()
+    if not place.name:
+        raise ProblemError("--out must be given for what has no name of its own. Found none.")
+    if place.suffix.lower() == ".json":
+        return place.with_suffix(".html")
+    return place.with_name(f"{place.name}.html")
