@@ -61,7 +61,14 @@ def verify(
     more = {} if why is None else {"explain": why.document()}
     try:
         digest, checked = found.sha256, found.verified
-        further = _signed(artifact, digest, key) | (_rechecked(artifact, digest, allow_outside) if second else {})
+        further: dict[str, str] = {}
+        if key is not None:
+            from optdp.files.signature import check_signature
+
+            check_signature(artifact, digest, key)
+            further["signature"] = f"valid for {key}"
+        if second:
+            further["second_opinion"] = _rechecked(artifact, digest, allow_outside)
     except CertificateError as error:  # what does not hold is explained as well, for that is when it matters
         if why is not None and as_json:
             print_json({"file": str(artifact), "status": "does not hold", "reason": str(error)} | more)
@@ -95,17 +102,7 @@ def _explained(found: OpenedMatrix | OpenedPlan) -> Explanation | PlanExplanatio
         return None  # it cannot be measured: the check says why
 
 
-def _signed(path: Path, digest: str, key: Path | None) -> dict[str, Any]:
-    """Check the signature of what was verified, if a key is given."""
-    if key is None:
-        return {}
-    from optdp.files.signature import check_signature
-
-    check_signature(path, digest, key)
-    return {"signature": f"valid for {key}"}
-
-
-def _rechecked(path: Path, digest: str, allow_outside: bool) -> dict[str, Any]:
+def _rechecked(path: Path, digest: str, allow_outside: bool) -> str:
     """Ask the second checker about what was verified."""
     from optdp.recheck import Failed, Refused, recheck
 
@@ -119,7 +116,7 @@ def _rechecked(path: Path, digest: str, allow_outside: bool) -> dict[str, Any]:
         raise ArtifactError("A file must hold still while it is checked. Found another one. Verify it again.")
     rest = f" (not looked at: {', '.join(found.unchecked)})" if found.unchecked else ""
     how = "the groups made again" if found.kind == "order" else "by integers alone"
-    return {"second_opinion": f"agrees, {how}{rest}"}
+    return f"agrees, {how}{rest}"
 
 
 # ---------------------------------------------------------------------- what was recomputed

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import ceil
 from pathlib import Path
-from typing import Any
 
 from optdp.artifact import Opened, OpenedMatrix, OpenedParty, OpenedPlan, open_artifact
 from optdp.errors import ProblemError
@@ -100,22 +99,18 @@ def _parties(plan: Plan, identity: str) -> list[Subject]:
     listed = []
     for i, (artifact, table) in enumerate(zip(plan.artifacts, plan.tables, strict=True)):
         claim = plan.claim["parties"][i]
-        lines = _party_claims(claim, f"party {i} of plan {identity}")
+        lines: tuple[str, ...] = (
+            SECRET_REPORT.capitalize() + ".",
+            f"epsilon of this party's people under the priors, of the sum: {_stated(claim['epsilon'])}",
+            f"ordinary epsilon of this report: {_stated(claim['ordinary_epsilon'])}",
+            certificate.EXPLANATION,
+            f"party {i} of plan {identity}",
+        )
         if isinstance(table, SharedNoise):
             lines += _share_claims(plan.problem, claim["epsilon"])
         name = party_file(i).removesuffix(".json")
         listed.append(Subject(artifact, table, partial(tuple, lines), name, f"each is {SECRET_REPORT}"))
     return listed
-
-
-def _party_claims(claim: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    return (
-        SECRET_REPORT.capitalize() + ".",
-        f"epsilon of this party's people under the priors, of the sum: {_stated(claim['epsilon'])}",
-        f"ordinary epsilon of this report: {_stated(claim['ordinary_epsilon'])}",
-        certificate.EXPLANATION,
-        name,
-    )
 
 
 def _share_claims(problem: MultiLTE, claimed: str | None) -> tuple[str, ...]:
