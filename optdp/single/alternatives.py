@@ -40,6 +40,8 @@ These are figures to compare with, in floating point, right to about ten digits;
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -50,8 +52,9 @@ from numpy.typing import NDArray
 
 from optdp.errors import ProblemError
 from optdp.numbers.exact import geometric_ratio, precision, show
-from optdp.numbers.ordered import Array, dot, geometric
+from optdp.numbers.ordered import Array, convolve, dot, geometric
 from optdp.numbers.pmf import BinomialPmf, Pmf
+from optdp.people.population import Population
 from optdp.single.baseline import CLAMPED_LIMIT
 from optdp.single.problem import Objective, SingleLTE
 from optdp.single.window import likely
@@ -68,6 +71,8 @@ EQUAL = 1e-9
 """Errors that differ by this share are not told apart."""
 LONGEST = 4_000_000
 """The longest run of inputs for which ordinary privacy is computed."""
+MOST_PRODUCTS = 100_000_000
+"""The most products for which the laws of two parties are added up."""
 
 
 def no_data(problem: SingleLTE, objective: Objective | None = None) -> float:
@@ -92,10 +97,53 @@ def no_data(problem: SingleLTE, objective: Objective | None = None) -> float:
     >>> round(no_data(SingleLTE(Population.binomial(100, "0.1"), epsilon="0.3")), 6)
     2.373576
     """
-    inputs, weights = _belief(problem)
+    return _best_constant(*_belief(problem), objective or problem.objective)
+
+
+def no_data_sum(parties: Sequence[Population], factors: Sequence[int], objective: Objective) -> float | None:
+    """The same for a weighted sum of independent parties; None if its law is too long to be written out quickly.
+
+    Examples
+    --------
+    >>> from optdp import Population
+    >>> from optdp.single.alternatives import no_data_sum
+    >>> round(no_data_sum([Population.binomial(40, "0.1"), Population.binomial(60, "0.1")], [1, 1], "mae"), 6)
+    2.373576
+    """
+    total: Array | None = np.ones(1)
+    known = {id(party.total): party.total for party in parties}
+    alike = Counter((id(party.total), factor) for party, factor in zip(parties, factors, strict=True))
+    for (name, factor), count in alike.items():
+        part = _stretched(known[name], factor)
+        while count:  # alike parties by powers of two
+            total = _added(total, part) if count & 1 else total
+            count >>= 1
+            part = _added(part, part) if count else part
+    return None if total is None else _best_constant(np.arange(len(total)), total, objective)
+
+
+def _stretched(law: Pmf, factor: int) -> Array | None:
+    """The law of `factor X`, from its least value on: where it begins does not matter to the best constant."""
+    _, chances = _probabilities(law)
+    if len(chances) * abs(factor) > LONGEST:
+        return None
+    spread: Array = np.zeros((len(chances) - 1) * abs(factor) + 1)
+    spread[:: abs(factor)] = chances if factor > 0 else chances[::-1]
+    return spread[_counting(spread)]
+
+
+def _added(one: Array | None, other: Array | None) -> Array | None:
+    """The law of the sum of two that are independent."""
+    if one is None or other is None or len(one) * len(other) > MOST_PRODUCTS:
+        return None
+    law: Array = convolve(one, other)
+    return law[_counting(law)]
+
+
+def _best_constant(inputs: Whole, weights: Array, objective: Objective) -> float:
     half = np.searchsorted(np.add.accumulate(weights), np.add.reduce(weights) / 2)
     apart = (inputs - inputs[min(int(half), len(inputs) - 1)]).astype(np.float64)
-    if (objective or problem.objective) == "mae":
+    if objective == "mae":
         return dot(weights, np.abs(apart))
     apart -= round(dot(weights, apart))
     return dot(weights, apart * apart)
@@ -197,22 +245,33 @@ class Alternatives:
         found = [(name, self.figures.get(f"{key}_{objective}")) for key, name in names.items()]
         return [(f"{objective.upper()}, {name}", value) for name, value in found if value is not None]
 
-    def remarks(self, value: float) -> tuple[str, ...]:
-        """What has to be said of a mechanism with this error: who assumes less, or sees nothing, does as well."""
-        name, least = self.problem.objective, value / (1 - EQUAL)
-        constant, ordinary = self.figures[f"no_data_{name}"], self.figures[f"ordinary_{name}"]
-        if constant is not None and constant <= least:
-            what = "median" if name == "mae" else "rounded mean"
-            return (
-                f"no more accurate than publishing the prior's {what} without looking at any data, which has "
-                f"{name.upper()} {constant:.6g}",
-            )
-        if ordinary is not None and ordinary <= least and self.problem.method != "geometric":
+    def remark(self, value: float) -> str:
+        """What has to be said of a mechanism with this error: who sees nothing, or assumes less, does as well."""
+        name = self.problem.objective
+        found = useless(value, self.figures[f"no_data_{name}"], name)
+        ordinary = self.figures[f"ordinary_{name}"]
+        if (
+            not found
+            and ordinary is not None
+            and value >= ordinary * (1 - EQUAL)
+            and self.problem.method != "geometric"
+        ):
             return (
                 "no more accurate than the best mechanism with ordinary differential privacy at the same epsilon, "
-                f"which assumes nothing about the observer and has {name.upper()} {ordinary:.6g}",
+                f"which assumes nothing about the observer and has {name.upper()} {ordinary:.6g}"
             )
-        return ()
+        return found
+
+
+def useless(value: float, constant: float | None, objective: Objective) -> str:
+    """What has to be said of an error that the best constant has too; else nothing."""
+    if constant is None or value < constant * (1 - EQUAL):
+        return ""
+    what = "median" if objective == "mae" else "rounded mean"
+    return (
+        f"no more accurate than publishing a constant without looking at any data: the {what} of the sum under the "
+        f"prior has {objective.upper()} {constant:.6g}"
+    )
 
 
 def geometric_error(q: Fraction, objective: Objective) -> float:
@@ -327,10 +386,14 @@ def _belief(problem: SingleLTE) -> tuple[Whole, Array]:
     inputs = np.concatenate([np.arange(first, first + len(chances)) for first, chances in parts])
     weights = np.concatenate([chances for _, chances in parts])
     order = np.argsort(inputs, kind="stable")
-    inputs, weights = inputs[order], weights[order]
-    counting = np.flatnonzero(weights > TINY * weights.max())
-    kept = slice(counting[0], counting[-1] + 1)
-    return inputs[kept], weights[kept]
+    kept = _counting(weights[order])
+    return inputs[order][kept], weights[order][kept]
+
+
+def _counting(weights: Array) -> slice:
+    """All but what is next to nothing at either end."""
+    places = np.flatnonzero(weights > TINY * weights.max())
+    return slice(int(places[0]), int(places[-1]) + 1)
 
 
 def _probabilities(law: Pmf) -> tuple[int, Array]:

@@ -104,7 +104,7 @@ class Solution(Designed[SingleLTE, Certificate]):
     @property
     def remarks(self) -> str:
         """What a user should be told: the note, and what does at least as well with less."""
-        return "; ".join(filter(None, (self.note, *self.alternatives.remarks(self.value))))
+        return "; ".join(filter(None, (self.note, self.alternatives.remark(self.value))))
 
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 import time
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from optdp import Population, ProblemError, SingleLTE
+from optdp import MultiLTE, Population, ProblemError, SingleLTE, solve
 from optdp.numbers.exact import ball, precision
 from optdp.numbers.pmf import ExactPmf
-from optdp.single.alternatives import no_data, ordinary_best, ordinary_table
+from optdp.single.alternatives import no_data, no_data_sum, ordinary_best, ordinary_table
 from optdp.single.problem import Objective
 
 BIN = Population.binomial
@@ -211,3 +211,84 @@ def test_only_the_law_of_the_sum_counts() -> None:
     problem = SingleLTE(dependent, "0.5", tail="none")
     assert ordinary_best(problem) == pytest.approx(program(problem, "mae"), rel=1e-7)
     assert no_data(problem) == pytest.approx(0.45, rel=1e-12)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_weighted_sum_of_parties(objective: Objective) -> None:
+    parties = [BIN(5, "0.3"), Population.iid(3, ["0.5", "0.3", "0.2"]), BIN(2, "0.9")]
+    factors, power = (2, -1, 3), 1 if objective == "mae" else 2
+    laws = [party.total for party in parties]
+    sums: dict[int, Fraction] = {}
+    for values in product(*(range(party.last + 1) for party in parties)):
+        value = sum(factor * x for factor, x in zip(factors, values, strict=True))
+        assert all(isinstance(law, ExactPmf) for law in laws)
+        chance = math.prod(law.fraction(x) for law, x in zip(laws, values, strict=True))
+        sums[value] = sums.get(value, Fraction(0)) + chance
+    errors = [sum(chance * abs(x - c) ** power for x, chance in sums.items()) for c in range(min(sums), max(sums) + 1)]
+    assert no_data_sum(parties, factors, objective) == pytest.approx(float(min(errors)), rel=1e-12)
+
+
+def test_alike_parties_and_parties_without_end() -> None:
+    whole = no_data(SingleLTE(BIN(700, "0.1"), 1))
+    assert no_data_sum([BIN(100, "0.1")] * 7, [1] * 7, "mae") == pytest.approx(whole, rel=1e-12)
+    assert no_data_sum([BIN(100, "0.1")] * 7, [-1] * 7, "mae") == pytest.approx(whole, rel=1e-12)
+    assert no_data_sum([BIN(10**9, "0.5")] * 2, [1, 1], "mae") is None
+    assert no_data_sum([BIN(10**9, "0.5")] * 2, [1000, 1000], "mae") is None
+
+
+def test_figures_of_a_solution() -> None:
+    solution = solve(SingleLTE(BIN(100, "0.1"), "0.3"))
+    figures, sheet = solution.summary(), str(solution.sheet())
+    assert figures["no_data_mae"] == solution.no_data_mae == pytest.approx(2.373576, abs=1e-6)
+    assert figures["ordinary_mae"] == solution.ordinary_mae == pytest.approx(1.909, abs=1e-3)
+    assert figures["note"] == ""
+    assert "fallback_geometric_mae" not in figures
+    assert "no_data_mse" not in figures
+    for name, value in (
+        ("optdp", 0.943506),
+        ("geometric", 3.283853),
+        ("best ordinary DP", 1.90901),
+        ("without data", 2.373576),
+    ):
+        assert f"'MAE, {name}', Cell(text='{value:10.6f}'" in sheet
+
+
+def test_figures_of_squares_and_of_two_guarantees() -> None:
+    solution = solve(SingleLTE(BIN(12, "0.3"), "0.5", fallback_epsilon=2, objective="mse", tail="none"))
+    figures, q, other = solution.summary(), math.exp(-0.5), math.exp(-2)
+    assert figures["no_data_mse"] == pytest.approx(12 * 0.3 * 0.7 + 0.4**2)
+    assert figures["ordinary_mse"] == pytest.approx(program(solution.problem, "mse"), rel=1e-7)
+    assert figures["ordinary_mae"] == pytest.approx(program(solution.problem, "mae"), rel=1e-7)
+    assert figures["baseline_mse"] == pytest.approx(2 * q / (1 - q) ** 2)
+    assert figures["fallback_geometric_mse"] == pytest.approx(2 * other / (1 - other) ** 2)
+    assert figures["fallback_geometric_mae"] == pytest.approx(2 * other / (1 - other**2))
+    assert "MSE, geometric at 2" in str(solution.sheet())
+    assert figures["mse"] < figures["ordinary_mse"] < figures["no_data_mse"]
+
+
+def test_a_release_that_is_not_worth_it_says_so() -> None:
+    noise = solve(SingleLTE(BIN(30, "0.5"), "0.1", method="geometric"))
+    assert noise.note == ""
+    assert (
+        "without looking at any data: the median of the sum under the prior has MAE 2.16697" in noise.summary()["note"]
+    )
+    assert noise.summary()["note"] in str(noise.sheet())
+    squares = solve(SingleLTE(BIN(30, "0.5"), "0.1", method="geometric", objective="mse"))
+    assert "the rounded mean of the sum under the prior has MSE 7.5" in squares.summary()["note"]
+    capped = solve(SingleLTE(BIN(50, "0.1"), "0.3"))  # with tails, and no input worse than under geometric noise
+    assert capped.ordinary_mae is not None
+    assert capped.ordinary_mae < capped.mae
+    assert "ordinary differential privacy at the same epsilon" in capped.summary()["note"]
+    plan = solve(MultiLTE([BIN(15, "0.5")] * 2, "0.1", method="geometric"))
+    assert plan.summary()["no_data_mae"] == pytest.approx(noise.summary()["no_data_mae"])
+    assert "has MAE 2.16697" in plan.summary()["note"]
+
+
+def test_files_say_nothing_of_it() -> None:
+    noise = solve(SingleLTE(BIN(30, "0.5"), "0.1", method="geometric"))
+    before = noise.artifact().sha256
+    noise.summary()
+    artifact = noise.artifact()
+    assert artifact.sha256 == before
+    assert "note" not in artifact.provenance
+    assert "no_data" not in str(artifact.claim)
