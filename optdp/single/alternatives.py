@@ -247,20 +247,16 @@ class Alternatives:
 
     def remark(self, value: float) -> str:
         """What has to be said of a mechanism with this error: who sees nothing, or assumes less, does as well."""
-        name = self.problem.objective
+        problem, name = self.problem, self.problem.objective
         found = useless(value, self.figures[f"no_data_{name}"], name)
         ordinary = self.figures[f"ordinary_{name}"]
-        if (
-            not found
-            and ordinary is not None
-            and value >= ordinary * (1 - EQUAL)
-            and self.problem.method != "geometric"
-        ):
-            return (
+        if not found and ordinary is not None and value >= ordinary * (1 - EQUAL) and problem.method != "geometric":
+            found = (
                 "no more accurate than the best mechanism with ordinary differential privacy at the same epsilon, "
                 f"which assumes nothing about the observer and has {name.upper()} {ordinary:.6g}"
             )
-        return found
+        bound = problem.method == "lp" and (problem.tail == "geometric" or problem.never_worse)
+        return f'{found}; tail = "none" with never_worse = false may do better' if found and bound else found
 
 
 def useless(value: float, constant: float | None, objective: Objective) -> str:

@@ -279,6 +279,10 @@ def test_a_release_that_is_not_worth_it_says_so() -> None:
     assert capped.ordinary_mae is not None
     assert capped.ordinary_mae < capped.mae
     assert "ordinary differential privacy at the same epsilon" in capped.summary()["note"]
+    assert "never_worse = false may do better" in capped.summary()["note"]
+    free = solve(SingleLTE(BIN(50, "0.1"), "0.3", tail="none", never_worse=False))
+    assert free.mae < capped.ordinary_mae
+    assert free.summary()["note"] == ""
     plan = solve(MultiLTE([BIN(15, "0.5")] * 2, "0.1", method="geometric"))
     assert plan.summary()["no_data_mae"] == pytest.approx(noise.summary()["no_data_mae"])
     assert "has MAE 2.16697" in plan.summary()["note"]
