@@ -71,7 +71,7 @@ EQUAL = 1e-9
 """Errors that differ by this share are not told apart."""
 LONGEST = 4_000_000
 """The longest run of inputs for which ordinary privacy is computed."""
-MOST_PRODUCTS = 100_000_000
+MOST_PRODUCTS = 30_000_000
 """The most products for which the laws of two parties are added up."""
 
 
