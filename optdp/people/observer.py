@@ -129,7 +129,7 @@ class Observer:
         if self.margin is not None:
             parts.append(f"within {show(self.margin)}")
         if self.known:
-            parts.append(f"{self.known} known")
+            parts.append("everybody else known" if self.known == "all" else f"{self.known} known")
         return ", ".join(parts) or "the population"
 
     @property

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,10 @@ from optdp.plan.format import Table, plan_files, write_plan
 from optdp.plan.joint import MOST_PRODUCTS, NARROW, ROOM, PlanDraft, Size, check_cells, descend, rounded, starts
 from optdp.plan.problem import MultiLTE, each_once
 from optdp.sheet import Cell, Sheet, decimal
+from optdp.single.alternatives import no_data_sum, useless
 from optdp.single.bound import Prices
 from optdp.single.designed import Designed, shown_epsilon
-from optdp.single.problem import SingleLTE
+from optdp.single.problem import Objective, SingleLTE
 from optdp.single.solve import solve_single
 from optdp.work import Progress, announce, silent
 from optdp.work.account import Effort
@@ -78,10 +79,25 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
         """The MAE of shared geometric noise at the same epsilon."""
         return float(self.problem.baseline_mae)
 
-    def summary(self) -> dict[str, Any]:
-        """The figures as `--json` prints them."""
+    @cached_property
+    def no_data(self) -> dict[str, float | None]:
+        """The errors of the best constant, published without any data; None if the law of the sum is too long."""
+        problem = self.problem
+        objectives: tuple[Objective, ...] = ("mae",) if problem.objective == "mae" else ("mae", "mse")
+        return {f"no_data_{name}": no_data_sum(problem.parties, problem.f, name) for name in objectives}
+
+    @property
+    def remarks(self) -> str:
+        """What a user should be told: the note, and whether publishing without any data does as well."""
+        objective = self.problem.objective
+        return "; ".join(
+            filter(None, (self.note, useless(self.value, self.no_data[f"no_data_{objective}"], objective)))
+        )
+
+    def _members(self) -> list[dict[str, Any]]:
+        """The figures of each party."""
         certificate, problem = self.certificate, self.problem
-        parties = [
+        return [
             {
                 "certified_epsilon": shown_epsilon(certificate.epsilons[i], problem.epsilon),
                 "ordinary_epsilon": shown_epsilon(certificate.ordinary[i]),
@@ -91,6 +107,10 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
             }
             for i in range(len(self.tables))
         ]
+
+    def summary(self) -> dict[str, Any]:
+        """The figures as `--json` prints them."""
+        certificate, problem = self.certificate, self.problem
         return {
             "kind": problem.kind,
             "method": problem.method,
@@ -100,28 +120,30 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
             "mae": self.mae,
             "mse": self.mse,
             "baseline_mae": self.baseline_mae,
+            **self.no_data,
             "lower_bound": None if self.lower_bound is None else float(self.lower_bound),
             "gap": self.gap,
             "divisor": show(problem.divisor),
             "average_mae": self.mae / float(problem.divisor),
             "epsilon": show(problem.epsilon),
             "certified_epsilon": shown_epsilon(certificate.epsilon, problem.epsilon),
-            "parties": parties,
+            "parties": self._members(),
             "backend": self.backend,
             "engine": self.engine,
             "seconds": round(self.seconds, 4),
-            "note": self.note,
+            "note": self.remarks,
             "meaning": EXPLANATION,
         }
 
     def sheet(self) -> Sheet:
         """What a person is shown."""
         figures, problem = self.summary(), self.problem
+        without = [] if figures["no_data_mae"] is None else [("MAE, without data", figures["no_data_mae"])]
         facts: list[tuple[str, Cell | str]] = [
             ("problem", f"{len(problem.parties)} parties, {problem.honest} surely honest"),
             ("status", f"{self.status}  ({problem.method}, {self.seconds:.2f} s)"),
             ("epsilon under the priors", f"{decimal(figures['certified_epsilon'])}  (wanted {figures['epsilon']})"),
-            *self.compared("MAE of the aggregate", self.baseline_mae),
+            *self.compared("MAE of the aggregate", self.baseline_mae, without),
         ]
         if problem.objective == "mse":
             facts.append(("MSE of the aggregate", f"{self.mse:10.6f}"))
@@ -130,8 +152,8 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
         if self.lower_bound is not None:
             bound = f"{float(self.lower_bound):10.6f}  (proved: one entity with all data)"
             facts.append(("no plan is below", bound))
-        if self.note:
-            facts.append(("note", self.note))
+        if self.remarks:
+            facts.append(("note", self.remarks))
         listing = listed_parties(problem, figures["parties"])
         return Sheet(tuple(facts), (listing,), meaning=figures["meaning"])
 
@@ -153,9 +175,9 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
 
     def claim(self) -> dict[str, Any]:
         """What the plan's file states, as decimals rounded to the safe side."""
-        certificate, summary = self.certificate, self.summary()
+        certificate = self.certificate
         return {
-            "epsilon": summary["certified_epsilon"],
+            "epsilon": shown_epsilon(certificate.epsilon, self.problem.epsilon),
             "mae": decimal_up(certificate.mae),
             "mse": decimal_up(certificate.mse),
             "baseline_mae": decimal_up(self.problem.baseline_mae),
@@ -166,7 +188,7 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
                     "ordinary_epsilon": party["ordinary_epsilon"],
                     "mae": decimal_up(own),
                 }
-                for party, own in zip(summary["parties"], certificate.own_mae, strict=True)
+                for party, own in zip(self._members(), certificate.own_mae, strict=True)
             ],
             "meaning": EXPLANATION,
             "explained": "docs/guarantee.md",
