@@ -119,7 +119,12 @@ def trials(problem: SingleLTE, matrix: NoiseMatrix, epsilon: Fraction, ordinary:
         members = [i for i, secret in enumerate(laws.secrets) if (secret.prior, secret.person) == key]
         place = {i: position for position, i in enumerate(members)}
         comparisons = tuple(
-            Compared((place[step.one], place[step.other]), epsilon, Fraction(laws.factor), "epsilon under the prior")
+            Compared(
+                (place[step.one], place[step.other]),
+                problem.epsilon_of(key[0]) if problem.watched else epsilon,
+                Fraction(laws.factor),
+                problem.promise,
+            )  # fmt: skip
             for step in laws.steps
             if step.one in place
         )
@@ -150,6 +155,9 @@ def inputs_of(law: Pmf) -> Inputs:
 
 
 def _words(secret: Secret, problem: SingleLTE) -> str:
+    worlds = problem.worlds[secret.prior] if problem.watched else None
+    if worlds is not None:
+        return f"{worlds.describe(secret.person)}; the person and the known contribute {secret.contribution} together"
     prior = f"prior {secret.prior}, " if len(problem.populations) > 1 else ""
     kinds = len(problem.populations[secret.prior].people)
     return f"{prior}{f'person of kind {secret.person}' if kinds > 1 else 'a person'} contributes {secret.contribution}"

@@ -139,7 +139,7 @@ def _proved(words: str, claim: Mapping[str, Any], proved: bool) -> list[tuple[st
 
 def _matrix(found: Verified, path: Path) -> Said:
     from optdp.numbers.exact import show
-    from optdp.single.certify import EXPLANATION
+    from optdp.single.certify import meaning
 
     certificate, claim, problem = found.certificate, found.artifact.claim, found.problem
     figures = {
@@ -155,12 +155,13 @@ def _matrix(found: Verified, path: Path) -> Said:
         "lower_bound_proved": found.bound_proved,
     }
     rows = [
-        ("epsilon under the prior", f"{decimal(claim['epsilon'])}  (wanted {figures['epsilon']})"),
+        *problem.watchers,
+        (problem.promise, f"{decimal(claim['epsilon'])}  (wanted {figures['epsilon']})"),
         ("ordinary epsilon", ordinary(claim["ordinary_epsilon"])),
         ("mean absolute error", f"{figures['mae']:.6f}  (geometric {figures['baseline_mae']:.6f})"),
         *_proved(bound_words(problem.tail), claim, found.bound_proved),
     ]
-    return figures, _table(path, "", rows), EXPLANATION
+    return figures, _table(path, "", rows), meaning(problem)
 
 
 def _plan(found: VerifiedPlan, folder: Path) -> Said:
@@ -238,6 +239,8 @@ def _show(found: Explanation | PlanExplanation) -> None:
 def _show_secrets(title: str, worst: WorstSecrets) -> None:
     who = f"a person of kind {worst.person}" + (f" ({worst.people:,} people)" if worst.people else "")
     who += f", under prior {worst.prior}" if worst.prior else ""
+    if worst.world:
+        who = f"a person, seen by observer {worst.prior + 1}; {worst.world}"
     cases = [f"  if they contribute {w}" for w in worst.contributions]
     _print_sight(title, ("about", who), cases, worst.sight)
 

@@ -74,10 +74,11 @@ def _single(found: Verified) -> Subject:
     def claims() -> tuple[str, ...]:
         more = stop_cost(found.matrix, problem.largest)
         return (
-            f"epsilon under the prior: {_epsilon(measured.epsilon, claim['epsilon'], more)}",
+            f"{problem.promise}: {_epsilon(measured.epsilon, claim['epsilon'], more)}",
             f"ordinary epsilon: {_epsilon(measured.ordinary_epsilon, claim['ordinary_epsilon'], more)}",
             f"the prior: {'; '.join(prior.describe for prior in problem.populations)}",
-            certify.EXPLANATION,
+            *(f"{name}: {known}" for name, known in problem.watchers),
+            certify.meaning(problem),
             "Publish one release for each data set: a second one is not covered.",
         )
 

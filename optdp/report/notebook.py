@@ -12,7 +12,7 @@ from optdp.plan.certificate import EXPLANATION as PLAN_EXPLANATION
 from optdp.report.page import Child, Html, el
 from optdp.report.pictures import Floats, Heat, of_matrix, of_table
 from optdp.report.words import at_most, epsilon, headcount, less, odds_factor, people
-from optdp.single.certify import EXPLANATION
+from optdp.single.certify import meaning
 
 if TYPE_CHECKING:
     from optdp.order.solve import OrderSolution
@@ -101,14 +101,14 @@ def of_solution(solution: Solution) -> Html:
     eps = None if certificate.epsilon is None else min(certificate.epsilon, problem.epsilon)
     rows = [
         ("people", headcount(problem.populations[0])),
-        ("epsilon under the prior", with_factor(epsilon(eps), "" if eps is None else odds_factor(eps))),
+        (problem.promise, with_factor(epsilon(eps), "" if eps is None else odds_factor(eps))),
         ("ordinary epsilon", epsilon(certificate.ordinary_epsilon)),
         ("mean error", f"{at_most(certificate.mae)}, {less(certificate.mae, problem.cap)}"),
         ("status", solution.status),
     ]
     heat = of_matrix(solution.mechanism, problem.populations[0])
     return fragment(
-        "optdp: a certified mechanism", rows, [("inputs down, outputs across", heat)], solution.note, EXPLANATION
+        "optdp: a certified mechanism", rows, [("inputs down, outputs across", heat)], solution.note, meaning(problem)
     )
 
 

@@ -27,7 +27,7 @@ from optdp.report.words import (
     less,
     odds_factor,
 )
-from optdp.single.certify import mixed_prior
+from optdp.single.certify import meaning, mixed_prior
 from optdp.single.laws import secrets_of, steps_of
 from optdp.single.measure import Quotient, errors_by_input, quotients
 from optdp.single.problem import SingleLTE
@@ -89,7 +89,7 @@ def _header(found: Verified, subject: str) -> Html:
     )
     tiles = (
         html.tile(
-            epsilon(eps), "epsilon under the prior", "Certified: what is promised under the assumption in the box."
+            epsilon(eps), problem.promise, "Certified: what is promised under the assumption in the box."
         ),
         html.tile(
             f"× {odds_factor(eps)}", "odds factor", "The most that any published number changes odds about somebody."
@@ -116,6 +116,8 @@ def _claim(found: Verified) -> Html:
     known = (
         f"one of the {len(problem.populations)} priors in the box below" if several else "the prior in the box below"
     )
+    if problem.watchers:
+        known = "within what the box below says"
     return html.section(
         "claim",
         "What is promised",
@@ -140,7 +142,17 @@ def _assumptions(found: Verified) -> Html:
         parts.append(described(prior))
     if len(problem.populations) > 1:
         parts.append(html.paragraphs("The promise holds under each of these priors. Nothing is promised between them."))
-    box = html.box("The assumption: the prior", *parts, html.listed(*_terms(found)), kind="box prior", name="prior")
+    if problem.watchers:
+        about = [f"Observer {i}: {known}." for i, (_, known) in enumerate(problem.watchers, start=1)]
+        parts.append(html.paragraphs(meaning(problem)))
+        parts.append(html.listed(*about, "The prior above is our own belief: the mean error is measured under it."))
+    box = html.box(
+        "The assumption: who may know what" if problem.watchers else "The assumption: the prior",
+        *parts,
+        html.listed(*_terms(found)),
+        kind="box prior",
+        name="prior",
+    )
     return html.section("assumptions", "What it rests on", box)
 
 
@@ -251,6 +263,8 @@ def _quotient_chart(problem: SingleLTE, matrix: NoiseMatrix) -> Chart:
         margin = max(1, min(max(3, (high - low) // 8, (100 - (high - low)) // 2), 60, MARGIN_WORK // terms))
     found = [_extended(item, more) for item in quotients(problem, matrix, margin=margin)]
     names = []
+    if problem.watched:
+        names, steps = [f"{item.one} against {item.other} in the worst world" for item in found], []
     for step in steps:
         one, other = secrets[step.one], secrets[step.other]
         where = f"prior {one.prior + 1}, " if len(problem.populations) > 1 else ""
@@ -263,7 +277,7 @@ def _quotient_chart(problem: SingleLTE, matrix: NoiseMatrix) -> Chart:
         largest = np.where(np.isnan(every), -np.inf, every).max(axis=0)
         least = np.where(np.isnan(every), np.inf, every).min(axis=0)
         curves = [Curve("largest quotient", largest), Curve("smallest quotient", least)]
-    bound = max((step.epsilon for step in steps), default=problem.epsilon)
+    bound = max((step.epsilon for step in steps), default=problem.epsilon / problem.steps)
     below, above = factor_bounds(bound)
     part = "e^ε" if bound == problem.epsilon else f"e^(ε/{problem.largest})"
     levels = (Level(above, part), Level(below, part.replace("^", "^−", 1)))
