@@ -210,11 +210,10 @@ def _stages(slots: Slots, steps: int, first: int, second: int, spare: int) -> It
 
     Every result has room for `spare` times its value. The slots are widened now and then, not at every step.
     """
-    often, total = max(8, steps // 12), first + second
+    often, total = max(8, steps // 12), first + second  # the work is accounted for by `_subdivided`
     for step in range(steps):
         if step % often == 0:
             slots = slots.widened(total ** min(often, steps - step) * spare)
-        spend(len(slots.numbers), slots.bits)
         numbers = [first * one + second * two for one, two in pairwise(slots.numbers)]
         after = replace(slots, numbers=numbers, top=slots.top * total)
         yield slots, after
@@ -227,14 +226,16 @@ def _subdivided(rows: Slots, kind: Kind, secrets: int) -> Iterator[Slots]:
     a, b = sorted((kind.low[1], kind.high[1]))
     unit = lcm(a.denominator, b.denominator)
     low, high = int(a * unit), int(b * unit)
-    if low == high or not people:
+    simple = low == high or not people
+    common = gcd(unit - high, high - low) or 1
+    first, second = (unit - high) // common, (high - low) // common
+    starts = sorted({*range(0, secrets - 1, 2), secrets - 2})
+    _account(rows, people + 1, unit, first + second, 0 if simple else len(starts))
+    if simple:
         for _, after in _stages(rows, people, unit - low, low, 1):
             rows = after
         yield rows
         return
-    common = gcd(unit - high, high - low)
-    first, second = (unit - high) // common, (high - low) // common
-    starts = sorted({*range(0, secrets - 1, 2), secrets - 2})
     edges = _edges(rows, unit, low, people + 1, starts)
     for stages in zip(*(_stages(edge, people + 1, first, second, unit) for edge in edges), strict=True):
         numbers = [0] * secrets
@@ -243,6 +244,14 @@ def _subdivided(rows: Slots, kind: Kind, secrets: int) -> Iterator[Slots]:
             numbers[u : u + 2] = high * one - low * two, (unit - low) * two - (unit - high) * one
         after = stages[0][1]
         yield replace(after, numbers=numbers, top=after.top * unit)
+
+
+def _account(rows: Slots, steps: int, unit: int, total: int, triangles: int) -> None:
+    """Account for a triangle whose sums grow by `unit` at each step, and those after it, which grow by `total`."""
+    once, more = ((value**16).bit_length() * steps // 16 for value in (unit, total))
+    bits = rows.top.bit_length()
+    spend(steps * len(rows.numbers) - steps * (steps - 1) // 2, rows.size * (bits + once // 2))
+    spend(triangles * steps * (steps + 1) // 2, rows.size * (bits + once + more // 2))
 
 
 def _edges(rows: Slots, unit: int, low: int, degree: int, starts: Sequence[int]) -> list[Slots]:

@@ -166,7 +166,7 @@ def cases(observer: Observer) -> Iterator[Case]:
     for i, person in enumerate(kinds):
         others = [kind.count - (i == j) for j, kind in enumerate(kinds)]
         for split in _splits(others, known):
-            spend(1, 0)
+            spend(len(kinds), 0)
             moved = sum(t * kind.largest for t, kind in zip(split, kinds, strict=True))
             counts = tuple(n - t for n, t in zip(others, split, strict=True))
             yield Case(counts, moved + person.largest + 1, person.largest)

@@ -16,6 +16,8 @@ import pytest
 from optdp import Population, SingleLTE
 from optdp.recheck import Failed, Refused, recheck
 from optdp.recheck.entity import read_table
+from optdp.recheck.observers import corners, read_observers
+from optdp.recheck.priors import read_prior
 from optdp.recheck.single import read_problem, recomputed
 from optdp.recheck.verdict import work
 from tests.artifact import forgeries
@@ -233,6 +235,44 @@ def test_thirty_people(tmp_path: Path) -> None:
         assert seen <= found
         worst = max(worst, seen)
     assert found <= worst * Fraction(11, 10)
+
+
+@pytest.mark.parametrize("name", WATCHED)
+def test_vertices_are_numbered(name: str) -> None:
+    """By the person's kind, then who is known, then who is at the upper end, and no other number is one."""
+    population, observer = WATCHED[name]
+    everybody = segments(population, observer)
+    kinds = [segment for i, segment in enumerate(everybody) if segment not in everybody[:i]]
+    expected: list[tuple[list[Law], int]] = []
+    for own in kinds:
+        counts = [everybody.count(kind) - (kind == own) for kind in kinds]
+        for split in itertools.product(*(range(count + 1) for count in counts)):
+            if sum(split) != observer.get("known", 0):
+                continue
+            left = [count - t for count, t in zip(counts, split, strict=True)]
+            moved = sum(t * (len(kind[0]) - 1) for t, kind in zip(split, kinds, strict=True))
+            for upper in itertools.product(
+                *(range(m + 1 if low != high else 1) for m, (low, high) in zip(left, kinds, strict=True))
+            ):
+                base = [Fraction(1)]
+                for m, k, (low, high) in zip(left, upper, kinds, strict=True):
+                    for law in [high] * k + [low] * (m - k):
+                        base = convolve(base, law)
+                size = moved + len(own[0])
+                expected.append(([[Fraction(0)] * u + base for u in range(size)], len(own[0]) - 1))
+    token = work.set([0])
+    try:
+        prior = read_prior(population)
+        (seen,) = read_observers(observer, population, prior, Fraction(1, 2))
+        found = corners(seen, prior, range(len(expected) + 5))
+    finally:
+        work.reset(token)
+    assert sorted(found) == list(range(len(expected)))
+    for i, (laws, reach) in enumerate(expected):
+        assert found[i][1] == reach
+        assert len(found[i][0]) == len(laws)
+        for one, law in zip(found[i][0], laws, strict=True):
+            assert [Fraction(*one.at(x)) for x in range(len(law) + 3)] == [*law, 0, 0, 0]
 
 
 # ---------------------------------------------------------------------- whole files
