@@ -21,7 +21,8 @@ import pytest
 
 from optdp import Population, SingleLTE
 from optdp.recheck import Failed, Refused, recheck
-from tests.artifact import forgeries
+from tests.artifact import forgeries, two_opinions
+from tests.checkers import second_opinion
 from tests.exact_checker import Checked, Law, conditionals, convolve, exp_below
 
 Document = dict[str, Any]
@@ -343,3 +344,19 @@ def test_too_many_prices_are_left_alone(tmp_path: Path, monkeypatch: pytest.Monk
         with monkeypatch.context() as patch:
             patch.setattr(f"optdp.recheck.bounds.{name}", 5)
             assert recheck(path).unchecked == ("lower_bound",)
+
+
+def test_odd_values_anywhere_are_answered(tmp_path: Path) -> None:
+    """Whatever stands in an observer, in the claim or in prices: accepted, refused or failed, and nothing else."""
+    random, path, codes = Random(3), tmp_path / "a.json", [0, 0, 0]
+    names = ["fallback", "one known", "larger"]
+    for turn in range(300):
+        document = file_of(names[turn % 3])
+        parts = [document["problem"]["observer"], document["claim"], document["provenance"]["prices"]]
+        part = random.choice(parts)
+        place = random.choice([place for place in two_opinions.places(part) if place])
+        two_opinions.put(part, place, copy.deepcopy(random.choice(two_opinions.ODD)))
+        code, said, _ = second_opinion(sealed(document, path))
+        codes[code] += 1
+        assert code == 0 or said
+    assert codes[2] > 100
