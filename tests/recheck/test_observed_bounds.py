@@ -337,6 +337,27 @@ def test_a_narrower_range_has_less_to_price(tmp_path: Path) -> None:
         recheck(sealed(plain, path))
 
 
+def test_who_names_constraints(tmp_path: Path) -> None:
+    """Prices name constraints if, and only if, the problem names observers."""
+    path = tmp_path / "a.json"
+    document = forgeries.document_of(SingleLTE(Population.binomial(6, "0.3"), "0.5"))
+    assert recheck(sealed(document, path)).unchecked == ()
+    for observer, at, right in (
+        ({}, False, True), ({"known": 0}, True, True), ({"margin": 0}, True, True),
+        (None, True, False), ({}, True, False), ({"known": 0}, False, False),
+    ):  # fmt: skip
+        document["problem"]["observer"] = observer
+        document["provenance"]["prices"].pop("at", None)
+        if at:
+            document["provenance"]["prices"]["at"] = [[0, 0, 0, 1, 0], [0, 0, 0, 1, 1]]
+        sealed(document, path)
+        if right:
+            assert recheck(path).unchecked == ()
+        else:
+            with pytest.raises(Refused, match="Prices must fit"):
+                recheck(path)
+
+
 def test_too_many_prices_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = sealed(file_of("range"), tmp_path / "a.json")
     assert recheck(path).unchecked == ()

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from optdp import Population, SingleLTE
-from optdp.recheck import Failed, Refused, recheck
+from optdp.recheck import Failed, Refused, boxes, recheck
 from optdp.recheck.entity import read_table
-from optdp.recheck.observers import corners, read_observers
+from optdp.recheck.observers import Kind, corners, read_observers
 from optdp.recheck.priors import read_prior
 from optdp.recheck.single import read_problem, recomputed
 from optdp.recheck.verdict import work
@@ -237,6 +237,43 @@ def test_thirty_people(tmp_path: Path) -> None:
     assert found <= worst * Fraction(11, 10)
 
 
+@pytest.mark.parametrize("adjacency", ["unit", "all"])
+def test_where_the_tails_decide(adjacency: str, tmp_path: Path) -> None:
+    """Rows that are all alike give nothing away: noise beyond the table does."""
+    path = tmp_path / "a.json"
+    document = random_file(path, "larger, one known", "geometric", adjacency, "error", Random(1))
+    document["weights"] = [document["weights"][0]] * len(document["weights"])
+    path.write_bytes(forgeries.sealed(document))
+    found = found_quotient(json.loads(path.read_bytes()))
+    assert found == brute(path, WATCHED["larger, one known"][1]) == Fraction(8, 5) ** (2 if adjacency == "all" else 1)
+
+
+@pytest.mark.parametrize("ends", [("1/20", "3/20"), ("0", "1"), ("7/9", "1"), ("0", "1/1000"), ("2/3", "5/7")])
+@pytest.mark.parametrize("full", [True, False])
+def test_subdivision_and_laws_give_the_same(ends: tuple[str, str], full: bool) -> None:
+    """Sixty people, by triangles or by the laws of their sums; also with every slot as full as it may be."""
+    random, size, top, people, secrets = Random(4), 5, (1 << 70) - 1, 60, 4
+    numbers = []
+    for _ in range(people + secrets):
+        values = [top if full else random.randrange(top >> random.randrange(60)) for _ in range(size)]
+        numbers.append(int.from_bytes(b"".join(value.to_bytes(9, "little") for value in values), "little"))
+    rows = boxes.Slots(numbers, size, 9, top)
+    low, high = ((1 - Fraction(p), Fraction(p)) for p in ends)
+    kind = Kind(low, high, people)
+    token = work.set([0])
+    try:
+        found = list(boxes._subdivided(rows, kind, secrets))
+        expected = [boxes._smoothed(rows, weights, secrets) for weights in boxes._powers(kind, people)]
+    finally:
+        work.reset(token)
+    for one, other in zip(found, expected, strict=True):
+        left, right = ([v for number in part.numbers for v in part.values(number)] for part in (one, other))
+        assert max(left) <= one.top
+        assert max(right) <= other.top
+        scale = Fraction(sum(left), sum(right))
+        assert left == [scale * value for value in right]
+
+
 @pytest.mark.parametrize("name", WATCHED)
 def test_vertices_are_numbered(name: str) -> None:
     """By the person's kind, then who is known, then who is at the upper end, and no other number is one."""
@@ -332,6 +369,12 @@ def test_a_table_for_the_exact_prior_is_refused(tail: Any, tmp_path: Path) -> No
     document["claim"]["observed"] = ["0.5", "0.6"]
     with pytest.raises(Failed, match="observer 1 must be at most"):
         recheck(sealed(document, path))
+    document["problem"]["observer"][1]["epsilon"] = document["claim"]["observed"][1] = "9"
+    found = recheck(sealed(document, path)).figures
+    first, second = (found[f"observer {i}: epsilon"] for i in range(2))
+    assert first is not None
+    assert second is not None
+    assert found["epsilon"] == first <= Fraction(1, 2) < second
 
 
 MALFORMED: list[Any] = [
