@@ -24,7 +24,8 @@ Then `G_k(0) = S_b^k S_a^(M-k) R(u) = U_k`. With `M = m+1` it serves two neighbo
 
 All of this is exact: integers, with `a` and `b` over a common denominator. Other kinds of people, and people with
 larger contributions, count as the law that their sum has: `sum over y of law(y) R(y+u)`. Factors that all secrets of a
-vertex have in common do not change quotients, and are dropped.
+vertex have in common do not change quotients, and are dropped. Where no law is in doubt there is one vertex, and
+`entity` has what its secrets release.
 
 **Noise** is enclosed: a table with a tail has `low <= R <= (1+spread) low` in every slot, with one tiny `spread`. Every
 `V_k` is a sum of rows with coefficients of at least 0, so it keeps that, and a quotient of two is at most `(1+spread)`
@@ -40,10 +41,10 @@ from itertools import combinations, pairwise, product
 from math import gcd, lcm
 from operator import mul
 
-from .enclosures import both_ways, tail_quotient
+from .enclosures import Values, both_ways, tail_quotient
 from .entity import Entity
-from .laws import common_unit, multiplied
-from .observers import Case, Kind, Observer, cases
+from .laws import Law, common_unit, multiplied
+from .observers import Case, Kind, Observer, base_law, cases
 from .verdict import GUARD, MOST_MEMORY, must, spend
 
 CUT = 3 * GUARD // 4
@@ -87,16 +88,32 @@ def observed_quotient(entity: Entity, observer: Observer, every: bool) -> Fracti
     worst = Fraction(1)
     if q is not None:
         worst = tail_quotient(q, max(kind.largest for kind in kinds) if every else 1)
-    listed = _unlike(observer, len(entity.outputs))
-    rows, spread = _rows(entity)
-    for case in listed:
+    packed: tuple[Slots, Fraction] | None = None
+    for case in _unlike(observer, len(entity.outputs)):
         reach = case.reach if every else 1
-        for slots in _vertices(rows, kinds, case):
-            found = _quotient(slots, reach)
-            if found is None:
-                return None
-            worst = max(worst, found * (1 + spread))
+        if _settled(kinds, case):
+            columns = [entity.released(law) for law in _laws(entity, observer, case)]
+            ratios = [_quotient(columns, reach)]
+        else:
+            rows, spread = packed = packed or _rows(entity)
+            ratios = [_scaled(slots, reach, 1 + spread) for slots in _vertices(rows, kinds, case)]
+        if None in ratios:
+            return None
+        worst = max([worst, *(ratio for ratio in ratios if ratio is not None)])
     return worst
+
+
+def _settled(kinds: Sequence[Kind], case: Case) -> bool:
+    """Whether a case has one vertex only."""
+    return all(kind.fixed or not m for kind, m in zip(kinds, case.counts, strict=True))
+
+
+def _laws(entity: Entity, observer: Observer, case: Case) -> list[Law]:
+    """The law of the sum given each secret, at the only vertex of a case."""
+    memory = (entity.last + 1) * observer.bits
+    must(memory <= MOST_MEMORY, f"Laws are written out in at most {MOST_MEMORY} bits; use optdp verify", memory)
+    base = base_law(observer.kinds, case.counts, [0] * len(case.counts))
+    return [base.shifted(u) for u in range(case.secrets)]
 
 
 def _unlike(observer: Observer, outputs: int) -> list[Case]:
@@ -105,10 +122,11 @@ def _unlike(observer: Observer, outputs: int) -> list[Case]:
     for case in cases(observer):
         if case not in found:
             found[case] = None
-            number = case.secrets
+            number, steps = case.secrets, 0
             for kind, m in zip(observer.kinds, case.counts, strict=True):
-                number *= 1 if kind.fixed else m + 1
-            spend(number + max(case.counts) ** 2, 30 * outputs)
+                if not kind.fixed:
+                    number, steps = number * (m + 1), max(steps, m * m)
+            spend(number + steps, 30 * outputs)
     return list(found)
 
 
@@ -140,13 +158,18 @@ def _row(entity: Entity, x: int, outputs: Sequence[int]) -> list[tuple[tuple[int
     return [(noise.at(s - x), table.denominator) for s in outputs]
 
 
-def _quotient(slots: Slots, reach: int) -> Fraction | None:
-    """The largest of secrets up to `reach` apart, one number each."""
-    secrets = len(slots.numbers)
-    spend(2 * slots.size * secrets * (1 + min(reach, secrets)), 8 * slots.width + 3000)
-    columns = [[(value, value) for value in slots.values(number)] for number in slots.numbers]
+def _scaled(slots: Slots, reach: int, factor: Fraction) -> Fraction | None:
+    """The largest quotient at a vertex, times a factor, where every secret has a number."""
+    spend(2 * slots.size * len(slots.numbers), 8 * slots.width)
+    found = _quotient([[(value, value) for value in slots.values(number)] for number in slots.numbers], reach)
+    return None if found is None else found * factor
+
+
+def _quotient(columns: Sequence[Values], reach: int) -> Fraction | None:
+    """The largest of secrets up to `reach` apart, with what every output gets given each of them."""
+    spend(2 * len(columns) * min(reach, len(columns)) * len(columns[0]), 4000)
     worst = Fraction(1)
-    for i, j in combinations(range(secrets), 2):
+    for i, j in combinations(range(len(columns)), 2):
         if j - i <= reach:
             found = both_ways(columns[i], columns[j])
             if found is None:
@@ -160,8 +183,8 @@ def _quotient(slots: Slots, reach: int) -> Fraction | None:
 
 def _vertices(rows: Slots, kinds: Sequence[Kind], case: Case) -> Iterator[Slots]:
     """For each vertex of a case a number for each secret."""
-    simple = [j for j, kind in enumerate(kinds) if kind.largest == 1 and case.counts[j]]
-    inner = max(simple, key=lambda j: (not kinds[j].fixed, case.counts[j]), default=None)
+    simple = [j for j, kind in enumerate(kinds) if kind.largest == 1 and not kind.fixed and case.counts[j]]
+    inner = max(simple, key=case.counts.__getitem__, default=None)
     people = 0 if inner is None else case.counts[inner]
     others = [(kind, m) for j, (kind, m) in enumerate(zip(kinds, case.counts, strict=True)) if m and j != inner]
     for weights in _sums(others):
@@ -221,21 +244,15 @@ def _stages(slots: Slots, steps: int, first: int, second: int, spare: int) -> It
 
 
 def _subdivided(rows: Slots, kind: Kind, secrets: int) -> Iterator[Slots]:
-    """The vertices of people of one kind who contribute 0 or 1; there are as many rows as people and secrets."""
+    """The vertices of people of one kind in doubt who contribute 0 or 1; as many rows as people and secrets."""
     people = len(rows.numbers) - secrets
     a, b = sorted((kind.low[1], kind.high[1]))
     unit = lcm(a.denominator, b.denominator)
     low, high = int(a * unit), int(b * unit)
-    simple = low == high or not people
-    common = gcd(unit - high, high - low) or 1
+    common = gcd(unit - high, high - low)
     first, second = (unit - high) // common, (high - low) // common
     starts = sorted({*range(0, secrets - 1, 2), secrets - 2})
-    _account(rows, people + 1, unit, first + second, 0 if simple else len(starts))
-    if simple:
-        for _, after in _stages(rows, people, unit - low, low, 1):
-            rows = after
-        yield rows
-        return
+    _account(rows, people + 1, unit, first + second, len(starts))
     edges = _edges(rows, unit, low, people + 1, starts)
     for stages in zip(*(_stages(edge, people + 1, first, second, unit) for edge in edges), strict=True):
         numbers = [0] * secrets
