@@ -124,7 +124,7 @@ def trials(problem: SingleLTE, matrix: NoiseMatrix, epsilon: Fraction, ordinary:
                 problem.epsilon_of(key[0]) if problem.watched else epsilon,
                 Fraction(laws.factor),
                 problem.promise,
-            )  # fmt: skip
+            )
             for step in laws.steps
             if step.one in place
         )

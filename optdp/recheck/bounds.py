@@ -21,7 +21,9 @@ whatever their text.
 **Observers.** Then the constraints are those of the vertices of every observer (`observers`), and those of adjacent
 inputs for whoever knows everybody else; a fallback counts as such an observer, the last one. There are very many of
 them, so prices say which ones they are of: `at[j] = [observer, vertex, u, u', way]` for the line `u_j`, way 0 for
-`Pr[s|u] <= e^eps Pr[s|u']` and way 1 for the converse. All others have the price 0.
+`Pr[s|u] <= e^eps Pr[s|u']` and way 1 for the converse. All others have the price 0. `v` prices adjacent inputs for
+the smallest epsilon that a fallback or an observer asks for there. If nobody has a range and nobody is known, there is
+no `at`, and `u_j` is as without observers: the first observer asks for at least that.
 """
 
 from __future__ import annotations
@@ -137,11 +139,14 @@ def check_bound(
     if _too_long(program, prices):
         return ("lower_bound",)
     right = len(prices.z) == program.size and all(len(row) == program.size for row in (*prices.u, *prices.v))
-    must(right and (prices.at is not None) == bool(program.observers), "Prices must fit the problem", len(prices.u))
-    if program.observers:
-        lines, chains = _observed(program, prices)
+    doubtful = any(observer.doubtful for observer in program.observers)
+    must(right and (prices.at is not None) == doubtful, "Prices must fit the problem", len(prices.u))
+    chains = _chains(program, prices)
+    if prices.at is None:  # whoever knows everybody else sees at least what somebody sees who knows the priors
+        lines = _lines(program, prices)
     else:
-        lines, chains = _lines(program, prices), _chains(program, prices)
+        lines, more = _observed(program, prices)
+        chains += more
     found = _least(program, prices, lines, chains)
     if Fraction(math.floor(found * 10**20), 10**20) < limit:
         raise Failed(f"the claimed lower bound {claim['lower_bound'][:40]} is not proved. Found {as_decimal(found)}.")
@@ -163,7 +168,7 @@ def _read_prices(found: Any) -> Prices | None:
     if found is None:
         return None
     right = isinstance(found, dict) and {"z", "u"} <= found.keys() <= {"z", "u", "v", "at"}
-    must(right and not {"v", "at"} <= found.keys(), "Prices must be z, u and v or at, numbers in text", found)
+    must(right, "Prices must be z, u, v and at, numbers in text", found)
     (z,), u, v = (_price_lines(part, found) for part in ([found["z"]], found["u"], found.get("v", [])))
     at = found.get("at")
     if "at" in found:

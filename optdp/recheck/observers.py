@@ -65,6 +65,8 @@ class Observer:
     epsilon: Fraction
     exact: bool = False
     """Whether this is the observer who knows just the laws of the population, and nobody."""
+    doubtful: bool = False
+    """Whether a range is stated, or some people are known: then prices say of which vertices they are."""
 
     @property
     def bits(self) -> int:
@@ -107,6 +109,8 @@ def _read_observer(table: Mapping[str, Any], population: Any, prior: Prior, epsi
     known = table.get("known", 0)
     must(type(known) is int or known == "all", 'known must be a whole number or "all"', known)
     must("between" not in table or "margin" not in table, "An observer must have between or margin, not both", table)
+    doubtful = bool(table.keys() & {"between", "margin"}) or known not in (0, "all")
+    must(known != "all" or not doubtful, 'With known = "all" there must be no range', table)
     laws = prior.laws if population.get("conservative") is None else {}
     people = sum(laws.values())
     if not laws:
@@ -120,7 +124,7 @@ def _read_observer(table: Mapping[str, Any], population: Any, prior: Prior, epsi
         return Observer((), None, epsilon)
     known = whole_number(known, "known", 0, max(people - 1, 0))
     exact = known == 0 and kinds == {(law, law): count for law, count in laws.items()}
-    return Observer(tuple(Kind(*ends, count) for ends, count in kinds.items()), known, epsilon, exact)
+    return Observer(tuple(Kind(*ends, count) for ends, count in kinds.items()), known, epsilon, exact, doubtful)
 
 
 def _segments(table: Mapping[str, Any], prior: Prior, people: int) -> Iterator[tuple[tuple[Chances, Chances], int]]:

@@ -93,8 +93,11 @@ class Problem:
     @property
     def program(self) -> Program:
         fallback = None if self.fallback is None else self.fallback / self.factor
+        asked = [observer.epsilon for observer in self.observers if observer.known is None]
+        asked += [] if self.fallback is None else [self.fallback]
+        chain = min(asked) / self.factor if asked else None
         return Program(self.priors, self.weights, self.power, self.every, self.epsilon / self.factor, self.q,
-                       self.tailed, self.never_worse, fallback, self.reach, self._watching(fallback))  # fmt: skip
+                       self.tailed, self.never_worse, chain, self.reach, self._watching(fallback))  # fmt: skip
 
     def _watching(self, fallback: Fraction | None) -> list[Observer]:
         """The observers whose constraints a bound may price, with what a step may give away to each."""

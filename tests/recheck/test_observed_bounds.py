@@ -266,7 +266,6 @@ def put(j: int, k: int, value: Any) -> Callable[[Document], object]:
 
 REFUSED: dict[str, Callable[[Document], object]] = {
     "no at": lambda prices: prices.pop("at"),
-    "v and at": lambda prices: prices.update(v=[]),
     "at is null": lambda prices: prices.update(at=None),
     "at is text": lambda prices: prices.update(at="0"),
     "a line less": lambda prices: prices["at"].pop(),
@@ -338,13 +337,13 @@ def test_a_narrower_range_has_less_to_price(tmp_path: Path) -> None:
 
 
 def test_who_names_constraints(tmp_path: Path) -> None:
-    """Prices name constraints if, and only if, the problem names observers."""
+    """Prices name constraints if, and only if, an observer has a range or knows somebody."""
     path = tmp_path / "a.json"
     document = forgeries.document_of(SingleLTE(Population.binomial(6, "0.3"), "0.5"))
     assert recheck(sealed(document, path)).unchecked == ()
     for observer, at, right in (
-        ({}, False, True), ({"known": 0}, True, True), ({"margin": 0}, True, True),
-        (None, True, False), ({}, True, False), ({"known": 0}, False, False),
+        ({}, False, True), ({"known": 0}, False, True), ({"margin": 0}, True, True),
+        (None, True, False), ({}, True, False), ({"known": 0}, True, False), ({"margin": 0}, False, False),
     ):  # fmt: skip
         document["problem"]["observer"] = observer
         document["provenance"]["prices"].pop("at", None)
