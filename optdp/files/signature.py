@@ -67,7 +67,7 @@ def check_signature(path: str | Path, digest: str, key_path: str | Path) -> None
         )
     if found["public_key"] != key.public_bytes_raw().hex():
         raise CertificateError(f"{name} must be made with the given key. Found the signature of another key.")
-    if not _valid(key, bytes.fromhex(found["signature"]), bytes.fromhex(digest)):
+    if not is_valid(key, bytes.fromhex(found["signature"]), bytes.fromhex(digest)):
         raise CertificateError(f"{name} must hold a valid signature. Found a forged or changed one. Do not use it.")
 
 
@@ -188,7 +188,8 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split())[:100]
 
 
-def _valid(key: Ed25519PublicKey, signature: bytes, message: bytes) -> bool:
+def is_valid(key: Ed25519PublicKey, signature: bytes, message: bytes) -> bool:
+    """Whether the owner of the public key signed these bytes."""
     from cryptography.exceptions import InvalidSignature
 
     try:
