@@ -30,7 +30,7 @@ from functools import lru_cache
 
 from flint import arb, arb_poly
 
-from optdp.numbers.exact import ball, precision, upper_fraction
+from optdp.numbers.exact import ball, log_of, precision, upper_fraction
 
 Releases = Mapping[Fraction, int]
 """How many releases there are of each epsilon."""
@@ -39,6 +39,9 @@ TERMS = 20_000
 """Losses that are told apart exactly; beyond, each epsilon is rounded up to a multiple of one step."""
 GRID = 1 << 15
 """Steps of all epsilons together, then."""
+ORDERS = tuple(Fraction(number) * Fraction(2) ** power for power in range(-17, 20) for number in range(128, 256))
+"""The orders of Renyi divergences that are looked at, less 1."""
+FLOATS = tuple(map(float, ORDERS))
 LARGEST = 1000
 """Beyond this sum of epsilons only the sum is looked at."""
 
@@ -54,11 +57,13 @@ def adaptive(releases: Releases, delta: Fraction) -> Fraction:
     rho = sum((epsilon * epsilon * count for epsilon, count in releases.items()), Fraction(0)) / 2
     if delta == 0 or rho == 0 or total > LARGEST:
         return total
-    order = _order(float(rho), float(delta))
     with precision():
-        a = ball(order)
-        bound = a * ball(rho) + (-ball(delta).log() - a.log()) / (a - 1) + (1 - 1 / a).log()
-        return min(total, max(upper_fraction(bound), Fraction(0)))
+        log = -ball(delta).log()
+        for less in _orders(rho, delta):
+            a = ball(1 + less)
+            bound = upper_fraction(a * ball(rho) + (log - a.log()) / ball(less) + (1 - 1 / a).log())
+            total = min(total, max(bound, Fraction(0)))
+    return total
 
 
 def optimal(releases: Releases, delta: Fraction) -> Fraction:
@@ -134,13 +139,13 @@ def _signs(epsilon: Fraction, count: int) -> Iterator[arb]:
         chance = chance * odds * (count - plus) / (plus + 1)
 
 
-def _order(rho: float, delta: float) -> Fraction:
-    """An order near the best one: any order gives a bound."""
+def _orders(rho: Fraction, delta: Fraction) -> tuple[Fraction, ...]:
+    """Those around the best one: floats choose it, and may choose its neighbour on another machine."""
 
-    def bound(log: float) -> float:
-        a = 1.0 + math.exp(log)
-        return a * rho + (-math.log(max(delta, 1e-300)) - math.log(a)) / (a - 1.0) + math.log1p(-1.0 / a)
+    def bound(number: int) -> float:
+        a = 1.0 + FLOATS[number]
+        return a * float(rho) + (log - math.log(a)) / FLOATS[number] + math.log1p(-1.0 / a)
 
-    best = min((i / 4 for i in range(-40, 100)), key=bound)
-    best = min((best + i / 200 for i in range(-60, 61)), key=bound)
-    return 1 + Fraction(math.exp(best))
+    log = -log_of(delta)
+    best = min(range(len(ORDERS)), key=bound)
+    return ORDERS[max(best - 2, 0) : best + 3]
