@@ -34,6 +34,7 @@ from .errors import (
     SolverError as SolverError,
 )
 from .kinds import solve as solve
+from .ledger.book import Ledger as Ledger
 from .loading import load as load
 from .mechanism.matrix import NoiseMatrix as NoiseMatrix
 from .mechanism.shared_noise import SharedNoise as SharedNoise

@@ -69,13 +69,8 @@ def check_signature(path: str | Path, digest: str, key_path: str | Path) -> None
         )
     if found["public_key"] != key.public_bytes_raw().hex():
         raise CertificateError(f"{name} must be made with the given key. Found the signature of another key.")
-    from cryptography.exceptions import InvalidSignature
-
-    try:
-        key.verify(bytes.fromhex(found["signature"]), bytes.fromhex(digest))
-    except InvalidSignature:
-        wrong = f"{name} must hold a valid signature. Found a forged or changed one. Do not use it."
-        raise CertificateError(wrong) from None
+    if not is_valid(key, bytes.fromhex(found["signature"]), bytes.fromhex(digest)):
+        raise CertificateError(f"{name} must hold a valid signature. Found a forged or changed one. Do not use it.")
 
 
 def _read(target: Path) -> dict[str, str]:
@@ -189,6 +184,17 @@ def _pem(path: str | Path) -> bytes:
     if len(data) > MAX_KEY:
         raise ProblemError(f"--key must be a PEM file of at most {MAX_KEY:,} bytes. Found {len(data):,}.")
     return data
+
+
+def is_valid(key: Ed25519PublicKey, signature: bytes, message: bytes) -> bool:
+    """Whether the owner of the public key signed these bytes."""
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        key.verify(signature, message)
+    except InvalidSignature:
+        return False
+    return True
 
 
 def _cryptography() -> tuple[Any, Any]:

@@ -219,7 +219,8 @@ def test_a_curve_keeps_its_points(folder: Path) -> None:
     (folder / "curve.toml").write_text(AMPLIFIED + swept)
     stuck = (
         "import time, optdp.sweeps.curve as c\nfrom optdp.work import say\nfound = c._Figures.__call__\n"
-        "def figure(self, task):\n    while task['problem']['n'] == 3000:\n        say('stuck')\n        time.sleep(0.01)\n"
+        "def figure(self, task):\n    while task['problem']['n'] == 3000:\n"
+        "        say('stuck')\n        time.sleep(0.01)\n"
         "    return found(self, task)\n"
         "c._Figures.__call__ = figure\n" + EAGER.replace("; ", "\n")
     )
