@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from optdp.amplification.additive import Laplace
+from optdp.amplification.catalogue import Laplace
 from optdp.amplification.decomposition import decompose
 
 eps0 = float(sys.argv[2]) if len(sys.argv) > 2 else 1.0

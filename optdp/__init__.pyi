@@ -1,11 +1,11 @@
 """The public names, and where each lives."""
 
-from .amplification.additive import Gaussian as Gaussian
-from .amplification.additive import Laplace as Laplace
+from .amplification.catalogue import Gaussian as Gaussian
+from .amplification.catalogue import Laplace as Laplace
 from .amplification.compose import composed_epsilon as composed_epsilon
-from .amplification.count import KRRCount as KRRCount
 from .amplification.decomposition import decompose as decompose
 from .amplification.problem import Amplification as Amplification
+from .amplification.problem import KRRCount as KRRCount
 from .amplification.randomizers import KRR as KRR
 from .amplification.randomizers import Channel as Channel
 from .amplification.randomizers import Generic as Generic
@@ -34,12 +34,13 @@ from .errors import (
     SolverError as SolverError,
 )
 from .kinds import solve as solve
+from .ledger.book import Ledger as Ledger
 from .loading import load as load
 from .mechanism.matrix import NoiseMatrix as NoiseMatrix
 from .mechanism.shared_noise import SharedNoise as SharedNoise
 from .numbers.draws import Source as Source
 from .numbers.sgdl import SGDL as SGDL
-from .order.groups import Groups as Groups
+from .order.mechanism import Groups as Groups
 from .order.problem import OrderShuffle as OrderShuffle
 from .people.learn import iterative_bayesian_update as iterative_bayesian_update
 from .people.observer import Observer as Observer
@@ -49,11 +50,11 @@ from .plan.solve import PlanSolution as PlanSolution
 from .plan.worlds import caution as caution
 from .plan.worlds import epsilon_under as epsilon_under
 from .plan.worlds import errors_by_total as errors_by_total
-from .shuffle.histogram.comparison import compare_with_central as compare_with_central
-from .shuffle.histogram.problem import ShuffleHistogram as ShuffleHistogram
+from .shuffle.estimators import compare_with_central as compare_with_central
+from .shuffle.histogram import ShuffleHistogram as ShuffleHistogram
 from .shuffle.metric.problem import MetricShuffle as MetricShuffle
 from .shuffle.metric.solve import compare_mechanisms as compare_mechanisms
-from .shuffle.real_sum.problem import RealSum as RealSum
+from .shuffle.real_sum import RealSum as RealSum
 from .single.certify import Certificate as Certificate
 from .single.certify import certify as certify
 from .single.ladder import ladder as ladder

@@ -7,6 +7,7 @@ together. Nothing here needs a solver.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,9 +20,20 @@ from optdp.files.atomic import name_of, read_bytes
 from optdp.files.models import from_spec
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.plan.explain import PlanExplanation, explain_plan
-from optdp.plan.format import Member, Plan, check_parties, member_of, named, party_file, plan_document, together
+from optdp.plan.format import (
+    Member,
+    Plan,
+    VerifiedPlan,
+    check_parties,
+    check_size,
+    member_of,
+    named,
+    party_file,
+    plan_document,
+    together,
+    verify_tables,
+)
 from optdp.plan.problem import MultiLTE
-from optdp.plan.verify import VerifiedPlan, check_size, verify_tables
 from optdp.single.explain import Explanation, explain
 from optdp.single.format import Artifact, read
 from optdp.single.problem import SingleLTE
@@ -185,7 +197,7 @@ def open_artifact(
 
 def _read(place: Path, only: tuple[type[Opened], ...], allow_outside: bool) -> Opened:
     begin = time.perf_counter()
-    if _is_folder(place):
+    if os.path.isdir(place):  # a name that no file can have is none
         _welcome(place, OpenedPlan, only)
         plan = _read_plan(place)
         return OpenedPlan(place, plan.document["sha256"], plan.claim, begin, plan)
@@ -202,7 +214,10 @@ def _read(place: Path, only: tuple[type[Opened], ...], allow_outside: bool) -> O
         _welcome(place, OpenedParty, only)
         return OpenedParty(*said, _member(artifact, place))
     _welcome(place, OpenedMatrix, only)
-    problem = _problem(artifact)
+    try:
+        problem = from_spec(SingleLTE, artifact.problem)
+    except ProblemError as error:
+        raise ArtifactError(f"The artifact's problem must be a valid one. Found: {error}") from None
     return OpenedMatrix(*said, artifact, problem, fitted(artifact, problem))
 
 
@@ -260,25 +275,11 @@ def verify_plan(folder: str | Path) -> VerifiedPlan:
     return open_artifact(folder, OpenedPlan).verified
 
 
-def _is_folder(place: Path) -> bool:
-    try:
-        return place.is_dir()
-    except (OSError, ValueError):  # ValueError: a zero byte in the name; to read it says so
-        return False
-
-
 def _welcome(place: Path, kind: type[Opened], only: tuple[type[Opened], ...]) -> None:
     if only and kind not in only:
         wanted = [other.noun for other in only]
         listed = " or ".join(filter(None, (", ".join(wanted[:-1]), wanted[-1])))
         raise ArtifactError(f"{name_of(place)} is {kind.noun}{kind.more}. Give {listed}.")
-
-
-def _problem(artifact: Artifact) -> SingleLTE:
-    try:
-        return from_spec(SingleLTE, artifact.problem)
-    except ProblemError as error:
-        raise ArtifactError(f"The artifact's problem must be a valid one. Found: {error}") from None
 
 
 def _member(artifact: Artifact, place: Path, problem: MultiLTE | None = None) -> Member:

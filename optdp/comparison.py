@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from optdp.errors import OptdpError, SolverError
+from optdp.errors import OptdpError
 from optdp.files.models import from_spec
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import precision
@@ -29,8 +29,7 @@ from optdp.single.engines import engine
 from optdp.single.lp import NoiseLP, formulate
 from optdp.single.problem import SingleLTE
 from optdp.single.repair import repair
-from optdp.work import Clock, Progress, duration
-from optdp.work.lines import reporting
+from optdp.work import Clock, Progress, duration, reporting
 
 RAW_BITS = 1074
 """Floats are multiples of 2^-1074: a solver's answer is measured as the numbers it is."""
@@ -147,26 +146,17 @@ def run_one(problem: SingleLTE, backend: str) -> Row:
     with precision():
         begin = time.perf_counter()
         lp = formulate(problem)
-        try:
-            draft = run(lp, lambda _: None)
-        except SolverError as error:
-            return Row(backend, "failed", note=str(error))
+        draft = run(lp, lambda _: None)
         matrix = repair(lp, draft)
         certificate = certify(problem, matrix)
         seconds = time.perf_counter() - begin
         bound = None if draft.prices is None else float(lower_bound(lp, draft.prices))
         value = float(certificate.mae if problem.objective == "mae" else certificate.mse)
         return Row(
-            backend,
-            draft.status,
-            seconds,
-            draft.objective(lp),
-            _shown(raw_epsilon(lp, draft)),
-            float(certificate.mae),
-            _shown(None if certificate.epsilon is None else float(certificate.epsilon)),
-            None if bound is None else (value - bound) / value if value else 0.0,
-            NO_DUALS if bound is None else "",
-        )
+            backend, draft.status, seconds, draft.objective(lp), _shown(raw_epsilon(lp, draft)),
+            float(certificate.mae), _shown(None if certificate.epsilon is None else float(certificate.epsilon)),
+            None if bound is None else (value - bound) / value if value else 0.0, NO_DUALS if bound is None else "",
+        )  # fmt: skip
 
 
 def raw_epsilon(lp: NoiseLP, draft: Draft) -> float | None:

@@ -21,8 +21,7 @@ from optdp.files.models import Problem
 from optdp.kind import Kind
 from optdp.numbers.exact import shown
 from optdp.programs.program import verbosely
-from optdp.work import Progress
-from optdp.work.lines import reporting
+from optdp.work import Progress, reporting
 
 KINDS: dict[str, Kind] = {
     kind.name: kind

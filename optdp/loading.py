@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
@@ -90,9 +90,8 @@ def load_file(path: str | Path, *, allow_outside: bool = False) -> ProblemFile:
             f"A problem file may hold about 200,000 numbers, or 8 MB of text. Found more in {place}. "
             "Make the problem in Python: docs/reference.md."
         )
-    if any(
-        run[0].count(".") > _MOST_PARTS for run in _DOTTED.finditer(text)
-    ):  # its tables would be opened one within the other, for each of its parts again
+    # The tables of a long key would be opened one within the other, for each of its parts again.
+    if any(run[0].count(".") > _MOST_PARTS for run in _DOTTED.finditer(text)):
         raise ProblemError(f"{place} is not a problem file: a key has more than {_MOST_PARTS} parts.")
     try:
         data = tomllib.loads(text, parse_float=str)
@@ -149,5 +148,5 @@ def schema() -> dict[str, Any]:
 
 def library() -> list[Path]:
     """The problem files of the instance library: `problems/` here, or beside the package."""
-    find: Callable[[Path], list[Path]] = lambda root: sorted((root / "problems").rglob("*.toml"))  # noqa: E731
-    return find(Path.cwd()) or find(Path(__file__).resolve().parent.parent)
+    homes = (Path.cwd(), Path(__file__).resolve().parent.parent)
+    return next(filter(None, (sorted((home / "problems").rglob("*.toml")) for home in homes)), [])

@@ -103,4 +103,4 @@ def ordinary(epsilon: str) -> str:
 
 def bound_words(tail: str) -> str:
     """What the lower bound speaks of: the mechanisms that the problem admits."""
-    return "none with these tails is below" if tail == "geometric" else "no mechanism is below"
+    return "least possible, with tails" if tail == "geometric" else "least possible"

@@ -70,7 +70,9 @@ def agrees(path: Path, certificate: Verified) -> None:
 def figures_of(certificate: Verified) -> dict[str, Fraction | bool | None]:
     """The figures by the names that the second checker gives them."""
     if isinstance(certificate, Certificate):
-        return dict(vars(certificate))
+        found = dict(vars(certificate))
+        observed = found.pop("observed")
+        return found | {f"observer {i}: epsilon": value for i, value in enumerate(observed) if len(observed) > 1}
     if isinstance(certificate, VerifiedOrder):
         width = Fraction(certificate.artifact.claim["width"])
         return {"alpha": certificate.alpha, "sensitivity": Fraction(certificate.sensitivity), "width": width}

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-EAGER = "import optdp.work.lines as p; p.QUIET = p.GAP = 0.0; p.LOOK = 0.01; from optdp.cli.main import main; main()"
+EAGER = "import optdp.work as p; p.QUIET = p.GAP = 0.0; p.LOOK = 0.01; from optdp.cli.main import main; main()"
 """The command line, which tells all that it does at once."""
 
 

@@ -6,6 +6,7 @@ import copy
 import inspect
 import pickle
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from optdp import (
     Groups,
     KRRCount,
     Laplace,
+    Ledger,
     MetricShuffle,
     MultiLTE,
     Observer,
@@ -84,6 +86,7 @@ OTHERS: dict[str, Callable[[], Any]] = {
     "any randomizer": lambda: Generic(),
     "laplace": lambda: Laplace(),
     "gaussian": lambda: Gaussian(sigma=2.0),
+    "a ledger": lambda: Ledger(Path("a.jsonl"), Fraction(4), Fraction(1, 10**6), False, "", "", (), "0" * 64),
     "a channel": lambda: Channel.of(np.full((40, 40), 0.5 / 40) + 0.5 * np.eye(40)),
 }
 EVERYTHING = PEOPLE | PROBLEMS | OTHERS

@@ -26,7 +26,7 @@ FLOORS = (
     {"kinds"},
     {"loading"},
     {"artifact"},
-    {"audit", "bridges", "comparison", "export", "report", "sweeps"},
+    {"audit", "bridges", "comparison", "export", "ledger", "report", "sweeps"},
     {"cli"},
     {"__main__", "optdp"},
 )

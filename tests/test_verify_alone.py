@@ -19,7 +19,7 @@ ABSENT = (
 LOGIC = {
     "optdp.errors", "optdp.files.models",
     "optdp.numbers", "optdp.numbers.exact", "optdp.numbers.pmf", "optdp.numbers.sgdl",
-    "optdp.numbers.negative_binomial", "optdp.work", "optdp.work.account",
+    "optdp.work", "optdp.work.account",
     "optdp.single", "optdp.plan", "optdp.people.population", "optdp.single.problem",
     "optdp.plan.problem", "optdp.people.files", "optdp.people.observer", "optdp.single.watch",
     "optdp.mechanism.matrix", "optdp.single.laws", "optdp.single.certify", "optdp.single.window",
@@ -31,12 +31,11 @@ LOGIC = {
 
 PLANS = {
     "optdp.plan", "optdp.plan.certify", "optdp.plan.divisible_certify",
-    "optdp.plan.certificate", "optdp.mechanism.shared_noise", "optdp.plan.merged",
-    "optdp.plan.format", "optdp.plan.verify", "optdp.plan.explain",
+    "optdp.plan.certificate", "optdp.mechanism.shared_noise", "optdp.plan.format", "optdp.plan.explain",
 }  # fmt: skip
 """What the verdict about a plan rests on besides; loaded with the others."""
 
-SHELL = {"optdp", "optdp.cli", "optdp.work.lines"}
+SHELL = {"optdp", "optdp.cli"}
 """The command line, besides the modules of `optdp.cli`, which import what they need when they run."""
 
 DRAWING = {"optdp.mechanism.drawing", "optdp.mechanism.cuts"}

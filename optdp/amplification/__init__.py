@@ -15,7 +15,7 @@ KINDS = (
     Kind(
         "krr-count",
         "what an observer of one count of shuffled randomized response learns",
-        problem="optdp.amplification.count:KRRCount",
+        problem="optdp.amplification.problem:KRRCount",
         solve="optdp.amplification.solve:solve_counted",
         bounded=True,
     ),

@@ -12,19 +12,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from optdp.amplification import closed_forms
-from optdp.amplification.additive import Gaussian
-from optdp.amplification.binary import binary_delta, data_set_delta, likely_delta
-from optdp.amplification.catalogue import VariationRatio
-from optdp.amplification.family import Cells, Randomizer, cells, variation_cells
-from optdp.amplification.randomizers import KRR
+from optdp.amplification import closed_forms as forms
+from optdp.amplification.catalogue import Gaussian, VariationRatio
+from optdp.amplification.counts import CountSetting, binary_delta, count_delta, likely_delta
+from optdp.amplification.randomizers import KRR, Cells, Randomizer, cells, variation_cells
+from optdp.numbers.exact import there
 from optdp.work import Progress
 
 FINE = 1 << 16
 MIDDLE = 1 << 14
 COARSE = 1 << 12
-GUESS = COARSE
-"""On this grid a bound that `guesses` is not proved: a search starts from it, and nothing is claimed."""
+GUESS = COARSE  # on this grid a bound that `guesses` is not proved: a search starts from it, and nothing is claimed
 PROBES = 24
 
 
@@ -46,11 +44,9 @@ class Bound:
 
     side: Literal["upper", "lower"]
     source: str
-    fits: Callable[[Setting], str]
-    """Why the bound does not apply to a setting, or nothing."""
+    fits: Callable[[Setting], str]  # why the bound does not apply to a setting, or nothing
     log_delta: LogDelta
-    grid: int = 0
-    """The finest grid that is worth its time; 0 for a closed form."""
+    grid: int = 0  # the finest grid that is worth its time; 0 for a closed form
     guesses: bool = False
 
 
@@ -78,26 +74,20 @@ def _only(kind: str) -> Callable[[Setting], str]:
     return lambda setting: "" if setting.randomizer.kind == kind else f"is for {kind} only"
 
 
-def _closed(function: Callable[[float, float, int], float | None]) -> LogDelta:
+def _closed(form: Callable[..., float | None], of_k: bool = False) -> LogDelta:
+    """A closed form of epsilon, eps0 and n, or `of_k` besides, for randomized response.
+
+    A delta that holds at some epsilon holds at every larger one: some closed forms rise again, delta does not.
+    """
+
     def log_delta(setting: Setting, epsilon: float, grid: int) -> float | None:
-        return _falling(lambda smaller: function(smaller, setting.eps0, setting.n), epsilon)
+        given = [setting.eps0, setting.n]
+        if of_k and isinstance(setting.randomizer, KRR):
+            given.append(setting.randomizer.k)
+        found = [_log(form(epsilon * step / PROBES, *given)) for step in range(PROBES, 0, -1)]
+        return min((value for value in found if value is not None), default=None)
 
     return log_delta
-
-
-def _closed_krr(function: Callable[[float, float, int, int], float | None]) -> LogDelta:
-    def log_delta(setting: Setting, epsilon: float, grid: int) -> float | None:
-        assert isinstance(setting.randomizer, KRR)
-        k = setting.randomizer.k
-        return _falling(lambda smaller: function(smaller, setting.eps0, setting.n, k), epsilon)
-
-    return log_delta
-
-
-def _falling(function: Callable[[float], float | None], epsilon: float) -> float | None:
-    """A delta that holds at some epsilon holds at every larger one: some closed forms rise again, delta does not."""
-    found = [_log(function(epsilon * step / PROBES)) for step in range(PROBES, 0, -1)]
-    return min((value for value in found if value is not None), default=None)
 
 
 def _log(delta: float | None) -> float | None:
@@ -107,7 +97,7 @@ def _log(delta: float | None) -> float | None:
 
 
 def _theorem_1(epsilon: float, eps0: float, n: int, k: int) -> float | None:
-    return closed_forms.theorem_1(epsilon, n, k, closed_forms.krr_similarity(eps0, k))
+    return forms.theorem_1(epsilon, n, k, forms.krr_similarity(eps0, k))
 
 
 def _clones(setting: Setting, epsilon: float, grid: int) -> float:
@@ -128,9 +118,7 @@ def _copies(eps0: float, each: float) -> Cells:
 
 
 def _variation(setting: Setting, epsilon: float, grid: int) -> float | None:
-    ratios = setting.randomizer.ratios(setting.eps0)
-    assert ratios is not None
-    return variation_cells(ratios).log_upper(setting.n, epsilon, grid)
+    return variation_cells(there(setting.randomizer.ratios(setting.eps0))).log_upper(setting.n, epsilon, grid)
 
 
 def _variation_fits(setting: Setting) -> str:
@@ -153,7 +141,7 @@ def _published(setting: Setting, epsilon: float, grid: int) -> float:
     return pair.log_upper(setting.n, epsilon, grid) if grid <= GUESS else pair.log_lower(setting.n, epsilon, grid)
 
 
-def _published_fits(setting: Setting) -> str:
+def _three_values(setting: Setting) -> str:
     wanted = isinstance(setting.randomizer, KRR) and setting.randomizer.k >= 3
     return "" if wanted else "is for k-rr with k >= 3 only"
 
@@ -234,53 +222,44 @@ def _binary_fits(setting: Setting) -> str:
     return "" if wanted else "is for k-rr with k = 2 only"
 
 
-def _binary(side: Literal["upper", "lower"]) -> LogDelta:
-    def log_delta(setting: Setting, epsilon: float, grid: int) -> float | None:
-        n, eps0 = setting.n, setting.eps0
-        if grid <= GUESS:
-            return _log(max(data_set_delta(n, eps0, epsilon, held).lower for held in (0, n - 1)))
-        if side == "upper":
-            return _log(binary_delta(n, eps0, epsilon).upper)
-        return _log(likely_delta(n, eps0, epsilon).lower)
+def _binary(setting: Setting, epsilon: float, grid: int) -> float | None:
+    if grid <= GUESS:
+        return _binary_guess(setting, epsilon)
+    return _log(binary_delta(setting.n, setting.eps0, epsilon).upper)
 
-    return log_delta
+
+def _binary_lower(setting: Setting, epsilon: float, grid: int) -> float | None:
+    if grid <= GUESS:
+        return _binary_guess(setting, epsilon)
+    return _log(likely_delta(setting.n, setting.eps0, epsilon).lower)
+
+
+def _binary_guess(setting: Setting, epsilon: float) -> float | None:
+    ends = (CountSetting(setting.n, held, setting.eps0) for held in (0, setting.n - 1))
+    return _log(max(count_delta(end, epsilon).lower for end in ends))
 
 
 BOUNDS: dict[str, Bound] = {
-    "erlingsson": Bound("upper", "Erlingsson et al. 2019 (B, Theorem 4)", _pure, _closed(closed_forms.erlingsson)),
-    "theorem-6": Bound("upper", "B, Theorem 6", _pure, _closed(closed_forms.theorem_6)),
-    "hoeffding-generic": Bound(
-        "upper", "B, Lemmas 7 to 10, with gamma <= 1", _pure, _closed(closed_forms.hoeffding_generic)
-    ),
-    "bennett-generic": Bound(
-        "upper", "B, Lemmas 7, 8, 9, 11, with gamma <= 1", _pure, _closed(closed_forms.bennett_generic)
-    ),
-    "bennett-generic-sharp": Bound(
-        "upper", "B, Lemmas 7, 8, 9, 11", _pure, _closed(closed_forms.bennett_generic_sharp)
-    ),
-    "hoeffding-k-rr": Bound("upper", "B, Lemmas 6, 8, 10, 12", _only("k-rr"), _closed_krr(closed_forms.hoeffding_krr)),
-    "bennett-k-rr": Bound("upper", "B, Lemmas 6, 8, 11, 12", _only("k-rr"), _closed_krr(closed_forms.bennett_krr)),
-    "theorem-1": Bound("upper", "B, Theorem 1", _only("k-rr"), _closed_krr(_theorem_1)),
-    "hoeffding-laplace": Bound(
-        "upper", "B, Lemmas 6, 8, 10, 13", _only("laplace"), _closed(closed_forms.hoeffding_laplace)
-    ),
-    "bennett-laplace": Bound(
-        "upper", "B, Lemmas 6, 8, 11, 13", _only("laplace"), _closed(closed_forms.bennett_laplace)
-    ),
-    "clones-closed": Bound("upper", "Feldman et al. 2021", _pure, _closed(closed_forms.clones)),
+    "erlingsson": Bound("upper", "Erlingsson et al. 2019 (B, Theorem 4)", _pure, _closed(forms.erlingsson)),
+    "theorem-6": Bound("upper", "B, Theorem 6", _pure, _closed(forms.theorem_6)),
+    "hoeffding-generic": Bound("upper", "B, Lemmas 7 to 10, with gamma <= 1", _pure, _closed(forms.hoeffding_generic)),
+    "bennett-generic": Bound("upper", "B, Lemmas 7, 8, 9, 11, with gamma <= 1", _pure, _closed(forms.bennett_generic)),
+    "bennett-generic-sharp": Bound("upper", "B, Lemmas 7, 8, 9, 11", _pure, _closed(forms.bennett_generic_sharp)),
+    "hoeffding-k-rr": Bound("upper", "B, Lemmas 6, 8, 10, 12", _only("k-rr"), _closed(forms.hoeffding_krr, of_k=True)),
+    "bennett-k-rr": Bound("upper", "B, Lemmas 6, 8, 11, 12", _only("k-rr"), _closed(forms.bennett_krr, of_k=True)),
+    "theorem-1": Bound("upper", "B, Theorem 1", _only("k-rr"), _closed(_theorem_1, of_k=True)),
+    "hoeffding-laplace": Bound("upper", "B, Lemmas 6, 8, 10, 13", _only("laplace"), _closed(forms.hoeffding_laplace)),
+    "bennett-laplace": Bound("upper", "B, Lemmas 6, 8, 11, 13", _only("laplace"), _closed(forms.bennett_laplace)),
+    "clones-closed": Bound("upper", "Feldman et al. 2021", _pure, _closed(forms.clones)),
     "clones": Bound("upper", "Feldman et al. 2021, numerically", _pure, _clones, MIDDLE),
-    "stronger-clones-closed": Bound("upper", "Feldman et al. 2023", _pure, _closed(closed_forms.stronger_clones)),
+    "stronger-clones-closed": Bound("upper", "Feldman et al. 2023", _pure, _closed(forms.stronger_clones)),
     "stronger-clones": Bound("upper", "Feldman et al. 2023, proved by the blanket", _pure, _stronger_clones, FINE),
     "variation-ratio": Bound("upper", "Wang et al. 2024, as far as proved", _variation_fits, _variation, MIDDLE),
     "blanket": Bound("upper", "B, Lemma 8, by FFT", _blanket_fits, _blanket, FINE),
-    "binary-exact": Bound(
-        "upper", "all data sets of binary randomized response", _binary_fits, _binary("upper"), FINE, True
-    ),
-    "variation-ratio-lower": Bound(
-        "lower", "Wang et al. 2024, as published", _published_fits, _published, MIDDLE, True
-    ),
+    "binary-exact": Bound("upper", "all data sets of binary randomized response", _binary_fits, _binary, FINE, True),
+    "variation-ratio-lower": Bound("lower", "Wang et al. 2024, as published", _three_values, _published, MIDDLE, True),
     "data-set": Bound("lower", "a pair of concrete data sets", _data_set_fits, _data_set, FINE, True),
-    "binary-exact-lower": Bound("lower", "the worst data set found", _binary_fits, _binary("lower"), FINE, True),
+    "binary-exact-lower": Bound("lower", "the worst data set found", _binary_fits, _binary_lower, FINE, True),
 }
 """Every bound by its name. To add one, write its function and its line."""
 

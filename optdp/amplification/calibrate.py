@@ -14,15 +14,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from optdp.amplification.bounds import COARSE, GUESS, MIDDLE, Bound, Setting, approximate, capped
-from optdp.amplification.family import LARGEST_EPS0
-from optdp.amplification.randomizers import KRR
+from optdp.amplification.randomizers import KRR, LARGEST_EPS0
 from optdp.numbers.roots import XTOL, edge, last_whole, narrowed
 
-LARGEST_EPSILON = 60.0
-LARGEST_N = 10**10
-LARGEST_K = 10**9
-SMALLEST_EPS0 = 1e-3
-LARGE = 1e3
+LARGEST_EPSILON, LARGEST_N, LARGEST_K = 60.0, 10**10, 10**9
+SMALLEST_EPS0, LARGE = 1e-3, 1e3
 
 
 @dataclass(frozen=True)

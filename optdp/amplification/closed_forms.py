@@ -13,13 +13,30 @@ prefactor corrected from `1/gamma^n`). `E L = 1 - e^epsilon = -a`; `L` has a kno
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import wraps
 
 ROUNDING = 1e-13
 """Relative rounding error that is granted to every logarithm and exponent; they come from a few dozen operations."""
-SMALLEST = 1e-304
-"""No positive bound is reported smaller than this, so that none is lost to underflow."""
-SMALLEST_EPS0, LARGEST_EPS0 = 1e-100, 100.0
-"""Where floating point neither underflows nor overflows on the way."""
+SMALLEST = 1e-304  # no positive bound is reported smaller than this, so that none is lost to underflow
+SMALLEST_EPS0, LARGEST_EPS0 = 1e-100, 100.0  # where floating point neither underflows nor overflows on the way
+
+
+def _applies(epsilon: float, eps0: float, n: float) -> bool:
+    """Whether the arguments make sense, and floating point can carry them."""
+    return epsilon >= 0 and 1 <= n < math.inf and (0 <= eps0 <= epsilon or SMALLEST_EPS0 <= eps0 <= LARGEST_EPS0)
+
+
+def _from_zero_to_eps0(form: Callable[..., float]) -> Callable[..., float | None]:
+    """A form for `epsilon < eps0`: from there on delta is 0, and None where the arguments (or k) make no sense."""
+
+    @wraps(form)
+    def bound(epsilon: float, eps0: float, n: float, k: int | None = None) -> float | None:
+        if not _applies(epsilon, eps0, n) or not (k is None or 2 <= k < math.inf):
+            return None
+        return 0.0 if epsilon >= eps0 else form(epsilon, eps0, n, *(() if k is None else (k,)))
+
+    return bound
 
 
 def krr_similarity(eps0: float, k: int) -> float:
@@ -82,46 +99,34 @@ def laplace_second_moment(epsilon: float, eps0: float) -> float:
     return math.exp(epsilon) * (still + 2 / 3 * spread * (2 / s + s * s))
 
 
-def hoeffding_generic(epsilon: float, eps0: float, n: float) -> float | None:
+@_from_zero_to_eps0
+def hoeffding_generic(epsilon: float, eps0: float, n: float) -> float:
     """B, Lemmas 7 to 10, for every eps0-LDP randomizer: `gamma <= 1` in the range, `gamma >= e^-eps0` in the sum.
 
     So the authors' published code evaluates it. `theorem_6` treats the two gammas together and is smaller.
     """
-    if not _applies(epsilon, eps0, n):
-        return None
-    if epsilon >= eps0:
-        return 0.0
     return _hoeffding(epsilon, generic_range(epsilon, eps0), math.exp(-eps0), n)
 
 
-def hoeffding_krr(epsilon: float, eps0: float, n: float, k: int) -> float | None:
+@_from_zero_to_eps0
+def hoeffding_krr(epsilon: float, eps0: float, n: float, k: int) -> float:
     """B, Lemmas 6, 8, 10 and 12: k-ary randomized response."""
-    if not _applies(epsilon, eps0, n) or not 2 <= k < math.inf:
-        return None
-    if epsilon >= eps0:
-        return 0.0
     return _hoeffding(epsilon, krr_range(epsilon, eps0, k), krr_similarity(eps0, k), n)
 
 
-def hoeffding_laplace(epsilon: float, eps0: float, n: float) -> float | None:
+@_from_zero_to_eps0
+def hoeffding_laplace(epsilon: float, eps0: float, n: float) -> float:
     """B, Lemmas 6, 8, 10 and 13: the Laplace mechanism on [0, 1]."""
-    if not _applies(epsilon, eps0, n):
-        return None
-    if epsilon >= eps0:
-        return 0.0
     return _hoeffding(epsilon, laplace_range(epsilon, eps0), laplace_similarity(eps0), n)
 
 
-def theorem_6(epsilon: float, eps0: float, n: float) -> float | None:
+@_from_zero_to_eps0
+def theorem_6(epsilon: float, eps0: float, n: float) -> float:
     """B, Theorem 6: `X^2/(4 n a) e^(-C n min(e^-eps0, a^2/X^2))` for every eps0-LDP randomizer.
 
     `X = (e^epsilon + 1)(e^eps0 - e^-eps0)`, `C = 1 - e^-2`. From Lemma 10 with the range `gamma X` and
     `1 - e^(-2u) >= C min(1, u)`: the exponent is at least `C n min(gamma, a^2/(gamma X^2))`.
     """
-    if not _applies(epsilon, eps0, n):
-        return None
-    if epsilon >= eps0:
-        return 0.0
     a, spread = math.expm1(epsilon), 2 * math.sinh(eps0)
     if a == 0:
         return 1.0
@@ -129,51 +134,39 @@ def theorem_6(epsilon: float, eps0: float, n: float) -> float | None:
     return _rounded(2 * math.log((a + 2) * spread) - math.log(4 * a) - math.log(n), n * math.expm1(-2) * rate)
 
 
-def bennett_generic(epsilon: float, eps0: float, n: float) -> float | None:
+@_from_zero_to_eps0
+def bennett_generic(epsilon: float, eps0: float, n: float) -> float:
     """B, Lemmas 7, 8, 9, 11 (corrected), for every eps0-LDP randomizer: moments for every gamma, the sum at `e^-eps0`.
 
     So the authors' published code evaluates it. `bennett_generic_sharp` treats the gammas together and is smaller.
     """
-    if not _applies(epsilon, eps0, n):
-        return None
-    if epsilon >= eps0:
-        return 0.0
     high, moment = generic_range(epsilon, eps0)[1], generic_second_moment(epsilon, eps0)
     return _bennett(epsilon, high, moment, math.exp(-eps0), n)
 
 
-def bennett_generic_sharp(epsilon: float, eps0: float, n: float) -> float | None:
+@_from_zero_to_eps0
+def bennett_generic_sharp(epsilon: float, eps0: float, n: float) -> float:
     """B, Lemmas 7, 8, 9 and 11 (corrected) with `gamma = e^-eps0` throughout, which is the worst gamma.
 
     With `b = gamma B` and `c = gamma D`, `D` falling in gamma, the bound is `B/(n log(1 + a B/D)) (1 - gamma (1 -
     e^(-K/gamma)))^n`, `K = D phi(a B/D)/B^2`. `D phi(u/D)` falls in `D`, so that `K` grows with gamma, and `gamma (1 -
     e^(-K/gamma))` grows with both: every factor falls in gamma, and Lemma 7 says `gamma >= e^-eps0`.
     """
-    if not _applies(epsilon, eps0, n):
-        return None
-    if epsilon >= eps0:
-        return 0.0
     gamma = math.exp(-eps0)
     high, moment = generic_range(epsilon, eps0, gamma)[1], gamma * generic_second_moment(epsilon, eps0)
     return _bennett(epsilon, high, moment, gamma, n)
 
 
-def bennett_krr(epsilon: float, eps0: float, n: float, k: int) -> float | None:
+@_from_zero_to_eps0
+def bennett_krr(epsilon: float, eps0: float, n: float, k: int) -> float:
     """B, Lemmas 6, 8, 11 (corrected) and 12: k-ary randomized response."""
-    if not _applies(epsilon, eps0, n) or not 2 <= k < math.inf:
-        return None
-    if epsilon >= eps0:
-        return 0.0
     high, moment = krr_range(epsilon, eps0, k)[1], krr_second_moment(epsilon, eps0, k)
     return _bennett(epsilon, high, moment, krr_similarity(eps0, k), n)
 
 
-def bennett_laplace(epsilon: float, eps0: float, n: float) -> float | None:
+@_from_zero_to_eps0
+def bennett_laplace(epsilon: float, eps0: float, n: float) -> float:
     """B, Lemmas 6, 8, 11 (corrected) and 13: the Laplace mechanism on [0, 1]."""
-    if not _applies(epsilon, eps0, n):
-        return None
-    if epsilon >= eps0:
-        return 0.0
     high, moment = laplace_range(epsilon, eps0)[1], laplace_second_moment(epsilon, eps0)
     return _bennett(epsilon, high, moment, laplace_similarity(eps0), n)
 
@@ -220,29 +213,12 @@ def stronger_clones(epsilon: float, eps0: float, n: float) -> float | None:
     return _clones(epsilon, eps0, 2 * n / (math.exp(min(eps0, LARGEST_EPS0)) + 1))
 
 
-def theorem_1_gamma(n: float, k: int, epsilon: float, delta: float) -> float | None:
-    """B, Theorem 1: the gamma with which randomized response on `k` values is (epsilon, delta)-DP once shuffled.
-
-    `gamma = max(14 k log(2/delta)/((n-1) epsilon^2), 27 k/((n-1) epsilon))` is the probability of a uniform report;
-    for `epsilon <= 1`, `delta` in (0, 1] and as long as gamma is below 1.
-    """
-    if not 0 < epsilon <= 1 or not 0 < delta <= 1 or not 1 < n < math.inf or not 1 <= k < math.inf:
-        return None
-    gamma = max(14 * (math.log(2) - math.log(delta)) / epsilon, 27.0) * k / ((n - 1) * epsilon) * (1 + ROUNDING)
-    return gamma if gamma < 1 else None
-
-
 def theorem_1(epsilon: float, n: float, k: int, gamma: float) -> float | None:
     """B, Theorem 1, solved for delta: `2 e^(-c epsilon^2/14)`, `c = gamma (n-1)/k`, as long as `c >= 27/epsilon`."""
     if not 0 < epsilon <= 1 or not 0 < gamma < 1 or not 1 < n < math.inf or not 1 <= k < math.inf:
         return None
     c = gamma * (n - 1) / k
     return _rounded(math.log(2), -c * epsilon * epsilon / 14) if c * epsilon * (1 - ROUNDING) >= 27 else None
-
-
-def _applies(epsilon: float, eps0: float, n: float) -> bool:
-    """Whether the arguments make sense, and floating point can carry them."""
-    return epsilon >= 0 and 1 <= n < math.inf and (0 <= eps0 <= epsilon or SMALLEST_EPS0 <= eps0 <= LARGEST_EPS0)
 
 
 def _rounded(log_factor: float, exponent: float) -> float:

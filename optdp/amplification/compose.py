@@ -45,23 +45,18 @@ from scipy.special import logsumexp
 
 from optdp.amplification.bounds import BOUNDS, FINE, Bound, Setting, leader
 from optdp.amplification.calibrate import LARGEST_EPSILON
-from optdp.amplification.family import Floats
+from optdp.amplification.randomizers import Floats
 from optdp.errors import ProblemError
 from optdp.numbers.exact import check_between, check_whole
 from optdp.numbers.roots import edge
 
-TAIL = 1e-20
-"""What one round may give away beyond the largest loss that is looked at."""
-GRID = 1 << 13
-"""The FFTs of a pure randomizer's bound; others need the finest."""
+TAIL = 1e-20  # what one round may give away beyond the largest loss that is looked at
+GRID = 1 << 13  # the FFTs of a pure randomizer's bound; others need the finest
 NODES, FEW_NODES = 128, 48
 """Losses at which the bound is evaluated; few where it takes long, which costs up to 1% of epsilon."""
-FINER = 4
-"""Losses are closer together than on average by so much near zero, where most of the probability is."""
-SAFE = 1.0 + 2.0**-32
-"""What every probability is raised by, for its round-off."""
-TRUNCATED = 1e-4
-"""What truncation may add to delta, relative to it."""
+FINER = 4  # losses are closer together than on average by so much near zero, where most of the probability is
+SAFE = 1.0 + 2.0**-32  # what every probability is raised by, for its round-off
+TRUNCATED = 1e-4  # what truncation may add to delta, relative to it
 
 
 @dataclass(frozen=True)
@@ -205,13 +200,9 @@ def _leading(setting: Setting) -> tuple[Bound, int, int]:
     return (BOUNDS[name], GRID, NODES) if _pure(setting) else (BOUNDS[name], FINE, FEW_NODES)
 
 
+@lru_cache(maxsize=64)
 def losses_of(setting: Setting, tail: float = TAIL, discretization: float | None = None) -> Losses:
     """The privacy loss of one round, at multiples of `discretization` if that is given."""
-    return _losses(setting, tail, discretization)
-
-
-@lru_cache(maxsize=64)
-def _losses(setting: Setting, tail: float, discretization: float | None) -> Losses:
     bound, grid, nodes = _leading(setting)
     local = setting.eps0 if _pure(setting) else math.inf
 

@@ -26,10 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from optdp.amplification.additive import Gaussian, Laplace
-from optdp.amplification.catalogue import LocalHash
-from optdp.amplification.family import Floats, Randomizer
-from optdp.amplification.randomizers import KRR, Channel
+from optdp.amplification.catalogue import Gaussian, Laplace, LocalHash
+from optdp.amplification.randomizers import KRR, Channel, Floats, Randomizer
 from optdp.errors import ProblemError
 from optdp.numbers.exact import check_between
 
@@ -38,15 +36,12 @@ EXACT = ("subset-selection", "piecewise")
 
 
 @dataclass(frozen=True)
-class Law:
+class Densities:
     """The densities of a randomizer."""
 
-    of: Callable[[float, Floats], Floats]
-    """`R(x)(y)`."""
-    least: Callable[[Floats], Floats]
-    """`inf_x R(x)(y)`."""
-    takes: Callable[[float], bool]
-    """Whether something is an input."""
+    of: Callable[[float, Floats], Floats]  # `R(x)(y)`
+    least: Callable[[Floats], Floats]  # `inf_x R(x)(y)`
+    takes: Callable[[float], bool]  # whether something is an input
 
 
 @dataclass(frozen=True)
@@ -54,9 +49,8 @@ class Blanket:
     """What does not depend on the input, and what is left."""
 
     gamma: float
-    exact: bool
-    """Whether `gamma` is the total variation similarity itself, and not a lower bound of it."""
-    law: Law | None = None
+    exact: bool  # whether `gamma` is the total variation similarity itself, and not a lower bound of it
+    law: Densities | None = None
 
     def density(self, y: ArrayLike) -> Floats:
         """`omega(y)`: of the blanket, at each `y`."""
@@ -72,7 +66,7 @@ class Blanket:
         return np.maximum(self._known.of(x, places) - self._known.least(places), 0.0) / (1.0 - self.gamma)
 
     @property
-    def _known(self) -> Law:
+    def _known(self) -> Densities:
         if self.law is None:
             raise ProblemError("Only gamma is known of this randomizer. Densities: k-rr, laplace, gaussian, channel.")
         return self.law
@@ -129,10 +123,10 @@ def _krr(k: int, eps0: float) -> Blanket:
     def of(x: float, y: Floats) -> Floats:
         return least(y) * np.where(y == x, p, 1.0)
 
-    return Blanket(k * unit, True, Law(of, least, lambda x: x in range(k)))
+    return Blanket(k * unit, True, Densities(of, least, lambda x: x in range(k)))
 
 
-def _around(density: Callable[[Floats], Floats]) -> Law:
+def _around(density: Callable[[Floats], Floats]) -> Densities:
     """Noise added to a number in [0, 1], by its density at a distance: of all inputs, 0 or 1 is farthest from `y`."""
 
     def of(x: float, y: Floats) -> Floats:
@@ -141,7 +135,7 @@ def _around(density: Callable[[Floats], Floats]) -> Law:
     def least(y: Floats) -> Floats:
         return density(np.maximum(np.abs(y), np.abs(y - 1.0)))
 
-    return Law(of, least, lambda x: 0.0 <= x <= 1.0)
+    return Densities(of, least, lambda x: 0.0 <= x <= 1.0)
 
 
 def _gaussian(sigma: float) -> Blanket:
@@ -160,5 +154,5 @@ def _channel(array: Floats) -> Blanket:
     gamma = float(smallest.sum())
     if gamma == 0.0:
         raise ProblemError("Every message of this channel is impossible for some input: it has no blanket.")
-    law = Law(lambda x, y: at(array[int(x)], y), lambda y: at(smallest, y), lambda x: x in range(len(array)))
+    law = Densities(lambda x, y: at(array[int(x)], y), lambda y: at(smallest, y), lambda x: x in range(len(array)))
     return Blanket(min(gamma, 1.0), True, law)

@@ -1,25 +1,162 @@
-"""What shuffling buys: the question, and a row of its answer."""
+"""What shuffling buys: the questions, how a file puts them, and a row of an answer."""
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from attrs import field, frozen
-from pydantic import StrictInt, StrictStr
+from pydantic import Field, StrictInt, StrictStr
 
+from optdp.amplification import catalogue
 from optdp.amplification.bounds import BOUNDS, Setting
 from optdp.amplification.calibrate import LARGEST_EPSILON, LARGEST_N, Question
-from optdp.amplification.family import LARGEST_EPS0, Randomizer, described
-from optdp.amplification.files import AnyRandomizer
-from optdp.amplification.randomizers import KRR
+from optdp.amplification.counts import LARGEST, CountSetting, Enclosure, count_delta
+from optdp.amplification.randomizers import KRR, LARGEST_CHANNEL, LARGEST_EPS0, Channel, Generic, Randomizer, described
 from optdp.errors import ProblemError
-from optdp.files.models import Exact, Problem, entry
+from optdp.files.models import Exact, Problem, Strict, entry, plain_number, read_text
 from optdp.numbers.exact import Number, check_whole, down, show, shown, to_fraction, up
 
 if TYPE_CHECKING:
     from optdp.amplification.solve import AmplificationSolution  # noqa: F401  # what its problems are solved by
+
+_VALUES = Field(None, description="How many values there are. Left out, the lower bound holds for any number.")
+_BUILT: tuple[Callable[..., Randomizer], ...] = (
+    Generic, catalogue.Laplace, catalogue.Gaussian, catalogue.SubsetSelection, catalogue.LocalHash, catalogue.Hadamard,
+    catalogue.Rappor, catalogue.UnaryEncoding, catalogue.Piecewise, catalogue.PlanarLaplace, catalogue.VariationRatio,
+)  # fmt: skip
+"""The randomizers whose entries in a file are their fields."""
+
+
+class _Model(Strict):
+    kind: str
+
+    def build(self) -> Randomizer:
+        whole = ("d", "size", "g", "messages")
+        given = {name: getattr(self, name) for name in type(self).model_fields if name != "kind"}
+        made = next(randomizer for randomizer in _BUILT if getattr(randomizer, "kind", "") == self.kind)
+        return made(**{name: v if name in whole else _float(v, name) for name, v in given.items()})
+
+
+class GenericModel(_Model):
+    """Any eps0-LDP randomizer."""
+
+    kind: Literal["generic"]
+
+
+class KRRModel(_Model):
+    """Randomized response on `k` values; `gamma`, the probability of a uniform answer, may stand for eps0."""
+
+    kind: Literal["k-rr"]
+    k: StrictInt | None = Field(None, description="Leave it out to have it found.")
+    gamma: Exact | None = None
+
+    def build(self) -> KRR:
+        if self.k is not None:
+            check_whole(self.k, "k", 2)
+        return KRR(self.k or 0, _float(self.gamma, "gamma"))
+
+
+class LaplaceModel(_Model):
+    """A number in [0, 1] plus Laplace noise."""
+
+    kind: Literal["laplace"]
+
+
+class GaussianModel(_Model):
+    """A number in [0, 1] plus Gaussian noise: `sigma`, or `delta0` for (eps0, delta0)-LDP."""
+
+    kind: Literal["gaussian"]
+    sigma: Exact | None = None
+    delta0: Exact | None = None
+
+
+class ChannelModel(_Model):
+    """Any finite randomizer: `matrix[x][y]`, or the same as a CSV file without a header, beside the problem file."""
+
+    kind: Literal["channel"]
+    matrix: list[list[Exact]] | None = None
+    csv: StrictStr | None = None
+
+    def build(self) -> Channel:
+        if (self.matrix is None) == (self.csv is None):
+            raise ProblemError("A channel has either a matrix or a csv file. Give one of them.")
+        rows: Sequence[Sequence[int | str]] = _table(Path(self.csv)) if self.csv is not None else self.matrix or []
+        if len(rows) * sum(map(len, rows)) > LARGEST_CHANNEL:
+            raise ProblemError(f"A channel of {len(rows)} inputs and {len(rows[0])} messages is too large.")
+        if self.csv is None:
+            return Channel.of([[plain_number(entry, "A channel's entry") for entry in row] for row in rows])
+        return Channel.of([_entries(row, f"row {i} of {self.csv}") for i, row in enumerate(rows, start=1)])
+
+
+class SubsetSelectionModel(_Model):
+    kind: Literal["subset-selection"]
+    d: StrictInt
+    size: StrictInt
+
+
+class LocalHashModel(_Model):
+    kind: Literal["local-hash"]
+    g: StrictInt
+    d: StrictInt | None = _VALUES
+
+
+class HadamardModel(_Model):
+    kind: Literal["hadamard"]
+    messages: StrictInt
+    d: StrictInt | None = _VALUES
+
+
+class EncodingModel(_Model):
+    """A bit for each value."""
+
+    kind: Literal["rappor", "unary-encoding"]
+    d: StrictInt | None = _VALUES
+
+
+class PlainModel(_Model):
+    """Randomizers of the catalogue that eps0 alone describes."""
+
+    kind: Literal["piecewise", "planar-laplace"]
+
+
+class VariationRatioModel(_Model):
+    kind: Literal["variation-ratio"]
+    beta: Exact
+    q: Exact | None = None
+
+
+AnyRandomizer = Annotated[
+    GenericModel | KRRModel | LaplaceModel | GaussianModel | ChannelModel | SubsetSelectionModel | LocalHashModel
+    | HadamardModel | EncodingModel | PlainModel | VariationRatioModel,
+    Field(discriminator="kind"),
+]  # fmt: skip
+
+
+def _float(value: int | str | None, name: str) -> float | None:
+    return None if value is None else plain_number(value, name)
+
+
+def _entries(row: Sequence[int | str], place: str) -> list[float]:
+    """The numbers in a row of a file; what is none is not shown, for the file may be anything."""
+    try:
+        return [plain_number(entry, "A channel's entry") for entry in row]
+    except ProblemError:
+        raise ProblemError(
+            f"A channel's entries must be numbers, and there is no header line. Found something else in {place}."
+        ) from None
+
+
+def _table(path: Path) -> Sequence[Sequence[str]]:
+    """The cells of a CSV file without a header."""
+    try:
+        return [[cell.strip() for cell in row] for row in csv.reader(read_text(path, "CSV").splitlines()) if row]
+    except csv.Error as error:
+        raise ProblemError(f"{path} is not a CSV file: {error}.") from None
 
 
 @dataclass(frozen=True)
@@ -35,10 +172,14 @@ class Row:
 
 
 SMALLEST_DELTA = Fraction(1, 10**300)
-_MEANING = (
+_SHUFFLED = (
     "What n shuffled reports give away to somebody who sees them all but not who sent which: (epsilon, delta)-DP for "
     "every data set, neighbours differing in one person's value. It needs an honest shuffler, and that all n people "
     "randomize as they should."
+)
+_COUNTED = (
+    "What somebody learns about one person who sees only how many shuffled reports name x0, in this one data set. Who "
+    'sees the whole histogram learns more: for that, and over all data sets, use kind = "amplification".'
 )
 
 
@@ -72,6 +213,24 @@ def central(value: Number | None) -> Fraction | None:
     return positive(value, "epsilon", LARGEST_EPSILON)
 
 
+def given(problem: Problem[Any], *names: str) -> dict[str, Any]:
+    """Those of some exact numbers that a problem states, as a file would say them."""
+    return {name: show(getattr(problem, name)) for name in names if getattr(problem, name) is not None}
+
+
+def missing(problem: Problem[Any], *names: str) -> list[str]:
+    """Those of some entries that a problem leaves out."""
+    return [name for name in names if getattr(problem, name) is None]
+
+
+def check_one_missing(problem: Problem[Any], *names: str) -> None:
+    """Refuse a problem that leaves out none, or several, of its three numbers: the one left out is what is found."""
+    found = missing(problem, *names)
+    if len(found) != 1:
+        words = " and ".join(found) or "none"
+        raise ProblemError(f"One of epsilon, delta, eps0 must be left out: it is what is found. Missing: {words}.")
+
+
 @frozen(eq=False, repr=False)
 class Amplification(Problem["AmplificationSolution"]):
     """`n` people send one report each through a shuffler. Of `eps0`, `n`, `delta`, `epsilon` the one left out is found.
@@ -92,7 +251,7 @@ class Amplification(Problem["AmplificationSolution"]):
     """
 
     kind: ClassVar[str] = "amplification"
-    meaning: ClassVar[str] = _MEANING
+    meaning: ClassVar[str] = _SHUFFLED
 
     randomizer: Randomizer = field(metadata=entry(AnyRandomizer))
     eps0: Fraction | None = field(default=None, converter=local, metadata=entry(Exact | None))
@@ -124,10 +283,8 @@ class Amplification(Problem["AmplificationSolution"]):
             raise ProblemError(f"With rounds only epsilon or delta can be found. Found {asked[0]} missing.")
 
     def _missing(self) -> list[str]:
-        given = {"epsilon": self.epsilon, "delta": self.delta, "n": self.n}
-        if self.randomizer.own_eps0 is None:
-            given["eps0"] = self.eps0
-        asked = [name for name, value in given.items() if value is None]
+        names = ("epsilon", "delta", "n", "eps0") if self.randomizer.own_eps0 is None else ("epsilon", "delta", "n")
+        asked = missing(self, *names)
         if isinstance(self.randomizer, KRR) and self.randomizer.k == 0:
             asked.append("k")
         return asked
@@ -153,9 +310,103 @@ class Amplification(Problem["AmplificationSolution"]):
 
     def figures(self) -> dict[str, Any]:
         """What is given, as a file would say it."""
-        given = {"eps0": self.eps0, "delta": self.delta, "epsilon": self.epsilon}
-        found: dict[str, Any] = {name: show(value) for name, value in given.items() if value is not None}
+        found = {"randomizer": described(self.randomizer)} | given(self, "eps0", "delta", "epsilon")
         more = {"n": self.n, "rounds": self.rounds if self.rounds > 1 else None}
-        return (
-            {"randomizer": described(self.randomizer)} | found | {name: v for name, v in more.items() if v is not None}
-        )
+        return found | {name: value for name, value in more.items() if value is not None}
+
+
+def _histogram(counts: Sequence[int] | None) -> tuple[int, ...] | None:
+    if counts is None:
+        return None
+    if not isinstance(counts, list | tuple):
+        raise ProblemError(f"counts must be a list of whole numbers. Found {shown(counts)}.")
+    for count in counts:
+        check_whole(count, "Every entry of counts", 0)
+    if len(counts) > 10_000:
+        raise ProblemError(f"counts must have at most 10,000 entries. Found {len(counts)}.")
+    check_whole(sum(counts), "The sum of counts", 2, LARGEST)
+    check_whole(len(counts), "The number of counts", 2)
+    return tuple(counts)
+
+
+@frozen(eq=False, repr=False)
+class KRRCount(Problem["AmplificationSolution"]):
+    """`n` people answer by `k`-ary randomized response; `n_x0` of the other `n-1` hold `x0`, and so may the person.
+
+    Parameters
+    ----------
+    n, n_x0, k : how many people, how many of the others hold x0, and how many values there are.
+    eps0, epsilon, delta : of these the one left out is found.
+    counts : how many people hold each value, instead of `n`, `n_x0` and `k`: then the worst of its values is taken for
+        x0 (C, Corollary 1).
+
+    Examples
+    --------
+    >>> from optdp import KRRCount
+    >>> KRRCount(1000, 300, 4, eps0=1, delta="1e-6").unknown
+    'epsilon'
+    """
+
+    kind: ClassVar[str] = "krr-count"
+    meaning: ClassVar[str] = _COUNTED
+
+    _n: int | None = field(default=None, metadata=entry(StrictInt | None))
+    n_x0: int | None = field(default=None, eq=False, metadata=entry(StrictInt | None))
+    _k: int | None = field(default=None, metadata=entry(StrictInt | None))
+    eps0: Fraction | None = field(default=None, converter=local, metadata=entry(Exact | None))
+    epsilon: Fraction | None = field(default=None, converter=central, metadata=entry(Exact | None))
+    delta: Fraction | None = field(default=None, converter=small, metadata=entry(Exact | None))
+    counts: tuple[int, ...] | None = field(
+        default=None,
+        eq=False,
+        converter=_histogram,
+        metadata=entry(list[StrictInt] | None, "People holding each value, instead of n and n_x0."),
+    )
+
+    def _asked(self) -> dict[str, Any]:
+        return super()._asked() | {"held": self.held}
+
+    def __attrs_post_init__(self) -> None:
+        if self.counts is None:
+            check_whole(self._n, "n", 2, LARGEST)
+            check_whole(self._k, "k", 2)
+            check_whole(self.n_x0, "n_x0", 0, self.n - 1)
+        elif self._n is not None or self.n_x0 is not None:
+            raise ProblemError("counts already says n and n_x0. Leave them out.")
+        elif self._k is not None and self._k != len(self.counts):
+            raise ProblemError(
+                f"counts must have an entry for each of the k values. Found {len(self.counts)} for k = {self._k}."
+            )
+        check_one_missing(self, "delta", "epsilon", "eps0")
+
+    @property
+    def n(self) -> int:
+        """How many people there are."""
+        return sum(self.counts) if self.counts is not None else self._n or 0
+
+    @property
+    def k(self) -> int:
+        """How many values there are."""
+        return len(self.counts) if self.counts is not None else self._k or 0
+
+    @property
+    def held(self) -> tuple[int, ...]:
+        """How many others hold x0, for each x0 that is looked at."""
+        if self.counts is not None:
+            return tuple(sorted({count - 1 for count in self.counts if count > 0}))
+        return (self.n_x0 or 0,)
+
+    @property
+    def unknown(self) -> str:
+        """What is found."""
+        return missing(self, "delta", "epsilon", "eps0")[0]
+
+    def figures(self) -> dict[str, Any]:
+        """What is given, as a file would say it."""
+        held = self.held[0] if len(self.held) == 1 else list(self.held)
+        return {"n": self.n, "n_x0": held, "k": self.k} | given(self, "eps0", "epsilon", "delta")
+
+    def worst(self, eps0: Number, epsilon: Number, reverse: bool = False) -> Enclosure:
+        """The exact delta of the worst x0, between two floats; `reverse` from x1 to x0."""
+        found = [count_delta(CountSetting(self.n, held, eps0, self.k), epsilon, reverse) for held in set(self.held)]
+        return Enclosure(max(one.lower for one in found), max(one.upper for one in found))

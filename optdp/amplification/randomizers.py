@@ -1,20 +1,140 @@
-"""Extremal designs: randomizers whose messages are likely for some inputs, and equally unlikely for all others."""
+"""Randomizers, and cells: a shuffled comparison in its simplest form, to which every analysis here is reduced.
+
+One person reports among `n`. The messages fall into cells `j`. That person's message is in cell `j` with probability
+`first[j]` if their value is `x`, and `second[j]` if it is `x'`. Each of the other `n-1` messages is in cell `j` with
+probability `others[j]`, and in none of them (it hides nobody) with the probability that is left. Who sees how many
+messages are in each cell can tell `x` from `x'` with the hockey-stick divergence
+
+    delta(eps) = E[Z_1 + ... + Z_n]_+ / n,
+    Z = (first[j] - e^eps second[j]) / others[j] with probability others[j], else 0,
+
+with independent copies `Z_i` (B, Lemma 8 with its prefactor corrected to `1/(gamma n)`; here gamma is in `others`).
+Proof: given the counts `c`, the two likelihoods are `sum_j c_j first[j]/others[j]` and the same with `second`, both
+over `n` and relative to `n` messages of `others`.
+
+- With `others[j] = inf_x R(x)(j)`, the blanket, this is an **upper** bound for every data set (B, Lemma 8).
+- With `others = R(y)` it is exact for the data set in which all others hold `y`: a **lower** bound of the worst case.
+- `delta` is convex in the law of `Z`: splitting a cell so that the sums of `first`, `second` and `others` are kept can
+  only raise it, merging cells can only lower it, and so does any gain of `others` at the cost of the mass left over.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import permutations
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
-from optdp.amplification.family import LARGEST_EPS0, TAIL, Cells, Family, Floats, Ratios, cells, variation_cells
 from optdp.errors import ProblemError
-from optdp.numbers.exact import check_between, check_whole
+from optdp.numbers.exact import check_between, check_whole, there
+from optdp.numbers.positive_part import log_positive_part
 from optdp.objects import Public
+
+Floats = NDArray[np.float64]
+LARGEST_EPS0, TAIL = 40.0, 1e-12
+ROUND_OFF = 2.0**-49  # more than the entries of cells and `e^eps` are wrong by, relatively
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Two laws of one message and what the others' messages hide of it, cell by cell."""
+
+    first: Floats
+    second: Floats
+    others: Floats
+    slack: float = 0.0
+    """Probability of the messages that were left out of the cells: it is added to an upper bound of delta."""
+
+    def values(self, epsilon: float, units: float = 0.0) -> Floats:
+        """`Z` of every cell, moved by so many units of what round-off may have done to it."""
+        scale = math.exp(epsilon)
+        moved = units * ROUND_OFF * (self.first + scale * self.second)
+        values: Floats = (self.first - scale * self.second + moved) / self.others
+        return values
+
+    def log_upper(self, n: int, epsilon: float, grid: int) -> float:
+        """An upper bound of `log delta(epsilon)` among `n` messages; `grid` is the length of the FFTs."""
+        more = ROUND_OFF * float(self.others.sum())
+        upper = log_positive_part(self.values(epsilon, 1.0), self.others, n, grid, more).upper - math.log(n)
+        return min(0.0, upper if self.slack == 0.0 else float(np.logaddexp(upper, math.log(self.slack))))
+
+    def log_lower(self, n: int, epsilon: float, grid: int) -> float:
+        """A lower bound of the same; what was left out of the cells adds nothing to it."""
+        less = -ROUND_OFF * float(self.others.sum())
+        return log_positive_part(self.values(epsilon, -1.0), self.others, n, grid, less).lower - math.log(n)
+
+
+def cells(first: object, second: object, others: object, slack: float = 0.0) -> Cells:
+    """Cells from anything that numpy reads; those that no message reaches are left out."""
+    a, b, m = (np.asarray(part, dtype=np.float64) for part in (first, second, others))
+    used = (a > 0) | (b > 0)
+    return Cells(a[used], b[used], m[used], slack)
+
+
+class Ratios(NamedTuple):
+    """Variation-ratio parameters."""
+
+    p: float
+    beta: float
+    q: float
+
+
+@runtime_checkable
+class Randomizer(Hashable, Protocol):
+    """What every randomizer offers. `own_eps0` is None where `eps0` picks the member of the family."""
+
+    kind: ClassVar[str]
+
+    @property
+    def own_eps0(self) -> float | None: ...
+
+    def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]: ...
+
+    def data_sets(self, eps0: float) -> list[Cells]: ...
+
+    def ratios(self, eps0: float) -> Ratios | None: ...
+
+
+@dataclass(frozen=True)
+class Family(ABC):
+    """What randomizers have in common of which `eps0` picks a member; of some no more is known than their ratios."""
+
+    @property
+    def own_eps0(self) -> float | None:
+        return None
+
+    @abstractmethod
+    def ratios(self, eps0: float) -> Ratios: ...
+
+    def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
+        return [variation_cells(self.ratios(eps0))]
+
+
+def described(randomizer: Randomizer) -> str:
+    """The kind and its numbers, in words."""
+    if randomizer.kind == "channel":
+        return str(randomizer)
+    numbers = [(part.name, getattr(randomizer, part.name)) for part in fields(cast(Any, randomizer))]
+    return ", ".join([randomizer.kind, *(f"{name} = {value:g}" for name, value in numbers if value)])
+
+
+def variation_cells(ratios: Ratios) -> Cells:
+    """The worst cells of any two laws with these ratios; a theorem, proved in docs/mathematics.md.
+
+    Where two laws have densities `a` and `b`, every other input has at least `max(a, b)/q`. Splitting every output into
+    parts with `a/b` in {p, 1, 1/p} keeps the sums and spreads `Z`; so does trading the parts with `a = b` for more of
+    the other two. What is left are two informative cells of mass `alpha = beta/(p-1)` and a common one.
+    """
+    p, q = ratios.p, ratios.q
+    alpha = min(ratios.beta / (p - 1.0), 1.0 / (p + 1.0))
+    common = max(0.0, 1.0 - alpha * (p + 1.0))
+    return cells((p * alpha, alpha, common), (alpha, p * alpha, common), (alpha * p / q, alpha * p / q, common / q))
 
 
 @dataclass(frozen=True)
@@ -45,17 +165,31 @@ class Patterns:
         least = np.minimum.reduce(laws if self.third else laws[:2]) if self.complete else level
         return laws[0].ravel(), laws[1].ravel(), laws[2].ravel(), least.ravel()
 
+    def data_sets(self, eps0: float) -> list[Cells]:
+        """The others hold a third value if there is one, or either of the two."""
+        first, second, other, _ = self.laws(math.exp(eps0))
+        held = [other] if self.third else []
+        return [merged(first, second, law) for law in (*held, first, second)]
 
-def extremal_blanket(patterns: Patterns, eps0: float) -> list[Cells]:
-    first, second, _, blanket = patterns.laws(math.exp(eps0))
-    return [merged(first, second, blanket)]
 
+@dataclass(frozen=True)
+class Extremal(Family):
+    """An extremal design, given by its patterns."""
 
-def extremal_data_sets(patterns: Patterns, eps0: float) -> list[Cells]:
-    """The others hold a third value if there is one, or either of the two."""
-    first, second, other, _ = patterns.laws(math.exp(eps0))
-    held = [other] if patterns.third else []
-    return [merged(first, second, law) for law in (*held, first, second)]
+    @abstractmethod
+    def patterns(self, eps0: float) -> Patterns: ...
+
+    def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
+        first, second, _, blanket = self.patterns(eps0).laws(math.exp(eps0))
+        return [merged(first, second, blanket)]
+
+    def data_sets(self, eps0: float) -> list[Cells]:
+        return self.patterns(eps0).data_sets(eps0)
+
+    def ratios(self, eps0: float) -> Ratios:
+        p = math.exp(eps0)
+        first, second, _, _ = self.patterns(eps0).laws(p)
+        return Ratios(p, float(np.maximum(first - second, 0.0).sum()) * (1.0 + 1e-14), p)
 
 
 def independent(share: float, d: int | None) -> Patterns:
@@ -78,11 +212,6 @@ def merged(first: Floats, second: Floats, others: Floats) -> Cells:
     return cells(a, b, m)
 
 
-def _generic_ratios(eps0: float) -> Ratios:
-    p = math.exp(eps0)
-    return Ratios(p, (p - 1.0) / (p + 1.0), p)
-
-
 @dataclass(frozen=True)
 class Generic(Family):
     """Any `eps0`-LDP randomizer: nothing else is known of it.
@@ -97,19 +226,17 @@ class Generic(Family):
 
     kind: ClassVar[str] = "generic"
 
-    def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
-        return [variation_cells(_generic_ratios(eps0))]
-
     def data_sets(self, eps0: float) -> list[Cells]:
         """Randomized response on three values is a case that an analysis of any randomizer must allow for."""
         return KRR(3).data_sets(eps0)
 
     def ratios(self, eps0: float) -> Ratios:
-        return _generic_ratios(eps0)
+        p = math.exp(eps0)
+        return Ratios(p, (p - 1.0) / (p + 1.0), p)
 
 
 @dataclass(frozen=True)
-class KRR:
+class KRR(Extremal):
     """Randomized response on `k` values: the true one with probability `p/(p+k-1)`, each other with `1/(p+k-1)`.
 
     Here `p = e^eps0`.
@@ -147,30 +274,22 @@ class KRR:
 
     def eps0_of_gamma(self) -> float:
         """`p = 1 + k (1-gamma)/gamma`, rounded up."""
-        assert self.gamma is not None
-        return math.log1p(self.k * (1.0 - self.gamma) / self.gamma) * (1.0 + 2.0**-50)
+        gamma = there(self.gamma)
+        return math.log1p(self.k * (1.0 - gamma) / gamma) * (1.0 + 2.0**-50)
 
-    @property
-    def patterns(self) -> Patterns:
+    def patterns(self, eps0: float) -> Patterns:
         weights = np.zeros((2, 2, 2))
         weights[1, 0, 0] = weights[0, 1, 0] = 1.0
         if self.k > 2:
             weights[0, 0, 1], weights[0, 0, 0] = 1.0, self.k - 3.0
         return Patterns(weights)
 
-    def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
-        return extremal_blanket(self.patterns, eps0)
-
-    def data_sets(self, eps0: float) -> list[Cells]:
-        return extremal_data_sets(self.patterns, eps0)
-
     def ratios(self, eps0: float) -> Ratios:
         p = math.exp(eps0)
         return Ratios(p, (p - 1.0) / (p + self.k - 1.0), p)
 
 
-LARGEST_CHANNEL = 2_000_000
-"""Inputs times inputs times messages: the work of looking at all pairs."""
+LARGEST_CHANNEL = 2_000_000  # inputs times inputs times messages: the work of looking at all pairs
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,17 @@ from typing import Any, Literal
 from optdp.amplification.bounds import BOUNDS, COARSE, FINE, MIDDLE, Bound, approximate, capped, leader, told
 from optdp.amplification.calibrate import LARGEST_EPSILON, Question, answer
 from optdp.amplification.compose import composed_delta, composed_epsilon
-from optdp.amplification.count import KRRCount, solve_count
-from optdp.amplification.problem import Amplification, Row
+from optdp.amplification.problem import Amplification, KRRCount, Row
+from optdp.amplification.randomizers import LARGEST_EPS0
 from optdp.errors import ProblemError
-from optdp.numbers.exact import check_between
+from optdp.numbers.exact import Number, check_between, down, there, up
 from optdp.numbers.positive_part import EXTENDED
+from optdp.numbers.roots import edge
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Listing, Sheet, between, figure
 from optdp.work import Progress, silent
 
-LOWER = 1 << 15
-"""What is spent on a lower bound."""
+LOWER = 1 << 15  # what is spent on a lower bound
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -102,28 +102,57 @@ class AmplificationSolution(Outcome):
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""
         return {
-            "kind": self.problem.kind,
-            "status": self.status,
-            "unknown": self.unknown,
-            "value": self.value,
-            "method": self.method,
-            "lower": self.lower,
-            "bounds": [asdict(row) for row in self.bounds],
-            "given": self.problem.figures(),
-            "seconds": round(self.seconds, 4),
-            "note": self.note,
+            "kind": self.problem.kind, "status": self.status, "unknown": self.unknown, "value": self.value,
+            "method": self.method, "lower": self.lower, "bounds": [asdict(row) for row in self.bounds],
+            "given": self.problem.figures(), "seconds": round(self.seconds, 4), "note": self.note,
             "meaning": self.problem.meaning,
-        }
+        }  # fmt: skip
 
 
 def solve_counted(problem: KRRCount, backend: str = "", progress: Progress = silent) -> AmplificationSolution:
     """What an observer of one count learns, both ways."""
     begin = time.perf_counter()
-    counted, value, below, said = solve_count(problem)
+    rows = []
+    for name, reverse, way in (("count", False, "from x0 to x1"), ("count-reverse", True, "from x1 to x0")):
+        for side, suffix in (("upper", ""), ("lower", "-lower")):
+            value = _counted(problem, side, reverse)
+            rows.append(Row(f"{name}{suffix}", side, value, True, "", f"C, Theorem 1, {way}"))
+    forth, lower, back = (row.value or 0.0 for row in rows[:3])
+    worse = back < forth if problem.unknown == "eps0" else back > forth
+    note = "count-reverse is the way back, from another value to x0" + (": here it gives away more" if worse else "")
     return AmplificationSolution(
-        problem=problem, value=value, method="count", lower=below, bounds=counted, status="solved", note=said,
+        problem=problem, value=forth, method="count", lower=lower, bounds=tuple(rows), status="solved", note=note,
         seconds=time.perf_counter() - begin,
     )  # fmt: skip
+
+
+def _counted(problem: KRRCount, side: str, reverse: bool) -> float:
+    """From the upper end of the enclosure what keeps the promise, from the lower end what breaks it."""
+    upper = side == "upper"
+
+    def end(eps0: Number, epsilon: Number) -> float:
+        found = problem.worst(eps0, epsilon, reverse)
+        return found.upper if upper else found.lower
+
+    if problem.delta is None:
+        return end(there(problem.eps0), there(problem.epsilon))
+    delta = down(problem.delta) if upper else up(problem.delta)
+    if problem.epsilon is None:
+        eps0 = there(problem.eps0)
+        kept, broken = up(eps0), 0.0
+    else:
+        epsilon = problem.epsilon
+        kept, broken = down(epsilon), LARGEST_EPS0
+
+    def excess(x: float) -> float:
+        found = end(eps0, x) if problem.epsilon is None else end(x, epsilon)
+        return found - delta if upper else delta - found
+
+    if not upper:
+        kept, broken = broken, kept
+    if excess(kept) > 0.0:
+        return kept
+    return broken if excess(broken) <= 0.0 else edge(excess, kept, broken)
 
 
 def solve_shuffled(problem: Amplification, backend: str = "", progress: Progress = silent) -> AmplificationSolution:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from optdp.artifact import Opened, OpenedMatrix, OpenedParty, OpenedPlan, open_artifact
 from optdp.audit import hypotheses
 from optdp.audit.experiment import Trial, trials
-from optdp.audit.hypotheses import Counts, Misfit, Proved
+from optdp.audit.hypotheses import Misfit, Proved, Tally
 from optdp.audit.plans import Table, party_trial, plan_trials, summed
 from optdp.errors import ProblemError
 from optdp.mechanism.columns import many
@@ -191,7 +191,7 @@ def examine(
     say("testing")
     counts, start = [], 0
     for trial, label in zip(made, labels, strict=True):
-        counts.append(Counts.of(trial, label, outputs[start : start + len(label)]))
+        counts.append(Tally.of(trial, label, outputs[start : start + len(label)]))
         start += len(label)
     number = sum(hypotheses.paid(trial) for trial in made)
     alpha = FAMILY / number

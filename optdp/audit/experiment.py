@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 from flint import arb, fmpz
@@ -46,13 +47,13 @@ class Space:
     low: int
     high: int
 
-    @property
-    def width(self) -> int:
-        return self.high - self.low + 3
-
     def bins(self, outputs: Integers) -> Integers:
         """The bin of each output."""
         return np.clip(outputs, self.low - 1, self.high + 1) - (self.low - 1)
+
+    @property
+    def width(self) -> int:
+        return self.high - self.low + 3
 
     def words(self, event: Bins) -> str:
         """An event as outputs, in a line."""
@@ -62,13 +63,10 @@ class Space:
 
     def runs(self, event: Bins) -> list[tuple[int | None, int | None]]:
         """An event as runs of outputs; None is without end."""
-        found = []
-        for part in np.split(event, np.flatnonzero(np.diff(event) > 1) + 1) if len(event) else ():
-            first, last = int(part[0]), int(part[-1])
-            found.append(
-                (None if first == 0 else first + self.low - 1, None if last == self.width - 1 else last + self.low - 1)
-            )
-        return found
+        parts = np.split(event, np.flatnonzero(np.diff(event) > 1) + 1) if len(event) else ()
+        ends = [(int(part[0]), int(part[-1])) for part in parts]
+        low, beyond = self.low - 1, self.width - 1
+        return [(a + low if a else None, b + low if b < beyond else None) for a, b in ends]
 
 
 def _run(first: int | None, last: int | None) -> str:
@@ -77,42 +75,36 @@ def _run(first: int | None, last: int | None) -> str:
     return f"at least {first}" if last is None else str(first) if first == last else f"{first}..{last}"
 
 
-@dataclass(frozen=True)
-class Arm:
-    """What is known in one case."""
+class Arm(NamedTuple):
+    """What is known in one case, exact draws of its inputs, and the probability of each bin by the artifact."""
 
     words: str
     inputs: Inputs
-    """Draws inputs of this arm, exactly."""
     law: Floats
-    """The probability of each bin, as the artifact has it."""
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Compared(NamedTuple):
     """Two arms whose log-quotient is claimed to be at most `epsilon / factor`, in both directions."""
 
-    one: int
-    other: int
+    arms: tuple[int, int]
     epsilon: Fraction
     factor: Fraction
     claim: str
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(NamedTuple):
     """Arms among which every draw chooses uniformly, and what is claimed of them."""
 
     space: Space
     arms: tuple[Arm, ...]
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[Compared, ...]
 
 
 def trials(problem: SingleLTE, matrix: NoiseMatrix, epsilon: Fraction, ordinary: Fraction | None) -> list[Trial]:
     """Everything that is claimed of a table: `epsilon` under each prior, and the ordinary one if it is finite."""
     with precision():
         laws = Laws.build(problem, Shape.of(matrix))
-        space = _space(matrix)
+        space = Space(matrix.outputs[0] - MARGIN, matrix.outputs[1] + MARGIN)
         if space.width * len(laws.secrets) > MOST_CELLS:
             raise ProblemError(
                 f"An audit holds at most {MOST_CELLS:,} probabilities. Found {len(laws.secrets)} secrets with "
@@ -127,7 +119,12 @@ def trials(problem: SingleLTE, matrix: NoiseMatrix, epsilon: Fraction, ordinary:
         members = [i for i, secret in enumerate(laws.secrets) if (secret.prior, secret.person) == key]
         place = {i: position for position, i in enumerate(members)}
         comparisons = tuple(
-            Comparison(place[step.one], place[step.other], epsilon, Fraction(laws.factor), "epsilon under the prior")
+            Compared(
+                (place[step.one], place[step.other]),
+                problem.epsilon_of(key[0]) if problem.watched else epsilon,
+                Fraction(laws.factor),
+                problem.promise,
+            )
             for step in laws.steps
             if step.one in place
         )
@@ -158,13 +155,12 @@ def inputs_of(law: Pmf) -> Inputs:
 
 
 def _words(secret: Secret, problem: SingleLTE) -> str:
+    worlds = problem.worlds[secret.prior] if problem.watched else None
+    if worlds is not None:
+        return f"{worlds.describe(secret.person)}; the person and the known contribute {secret.contribution} together"
     prior = f"prior {secret.prior}, " if len(problem.populations) > 1 else ""
     kinds = len(problem.populations[secret.prior].people)
     return f"{prior}{f'person of kind {secret.person}' if kinds > 1 else 'a person'} contributes {secret.contribution}"
-
-
-def _space(matrix: NoiseMatrix) -> Space:
-    return Space(matrix.outputs[0] - MARGIN, matrix.outputs[1] + MARGIN)
 
 
 def _laws(laws: Laws, matrix: NoiseMatrix, space: Space) -> list[Floats]:
@@ -218,15 +214,13 @@ def row_law(matrix: NoiseMatrix, space: Space, x: int) -> Floats:
 
 def _input_trials(problem: SingleLTE, matrix: NoiseMatrix, space: Space, ordinary: Fraction) -> list[Trial]:
     reach, factor = (problem.largest, 1) if problem.adjacency == "all" else (1, problem.largest)
-    made = []
-    for x, y in _tightest(problem, matrix, space, reach, float(ordinary) / factor):
-        arms = tuple(Arm(f"the sum is {z}", _constant(z), row_law(matrix, space, z)) for z in (x, y))
-        made.append(Trial(space, arms, (Comparison(0, 1, ordinary, Fraction(factor), "ordinary epsilon"),)))
-    return made
+    claim = Compared((0, 1), ordinary, Fraction(factor), "ordinary epsilon")
 
+    def arm(x: int) -> Arm:
+        return Arm(f"the sum is {x}", lambda _, count: np.full(count, x, dtype=np.int64), row_law(matrix, space, x))
 
-def _constant(x: int) -> Inputs:
-    return lambda _, count: np.full(count, x, dtype=np.int64)
+    pairs = _tightest(problem, matrix, space, reach, float(ordinary) / factor)
+    return [Trial(space, (arm(x), arm(y)), (claim,)) for x, y in pairs]
 
 
 def _tightest(

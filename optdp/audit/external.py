@@ -12,8 +12,8 @@ import selectors
 import shlex
 import signal
 import subprocess
+import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,117 +68,70 @@ class Command:
         """One output for each input."""
         deadline = time.monotonic() + self.timeout
         if not any("{input}" in word for word in self.words):
-            return self._run(list(self.words), _lines(inputs), len(inputs), deadline)
+            with tempfile.TemporaryFile() as given:
+                for start in range(0, len(inputs), CHUNK):
+                    given.write("".join(f"{x}\n" for x in inputs[start : start + CHUNK].tolist()).encode("ascii"))
+                given.seek(0)
+                return self._run(list(self.words), given.fileno(), len(inputs), deadline)
         outputs = np.empty(len(inputs), dtype=np.int64)
         order = np.argsort(inputs, kind="stable")
         for group in np.split(order, np.flatnonzero(np.diff(inputs[order])) + 1) if len(inputs) else ():
             words = self.filled(input=int(inputs[group[0]]), count=len(group))
-            outputs[group] = self._run(words, iter(()), len(group), deadline)
+            outputs[group] = self._run(words, subprocess.DEVNULL, len(group), deadline)
         return outputs
 
-    def _run(self, words: list[str], given: Iterator[bytes], count: int, deadline: float) -> Integers:
+    def _run(self, words: list[str], given: int, count: int, deadline: float) -> Integers:
         name = shown(" ".join(words))
         try:
             process = subprocess.Popen(
-                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
-                start_new_session=True,
-            )  # fmt: skip
+                words, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, start_new_session=True
+            )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise ProblemError(f"--command must be a program that runs. Found {name}: {reason}.") from None
-        try:
-            data, said = _exchange(process, given, (DIGITS + 2) * count + 64, deadline)
-            code = process.wait(max(deadline - time.monotonic(), 0.01))
-        except (TimeoutError, subprocess.TimeoutExpired):
-            _kill(process)
-            raise ProblemError(
-                f"--command must be done within --timeout {self.timeout:g} s. Found {name} still running."
-            ) from None
-        except _TooMuchError:
-            _kill(process)
-            raise ProblemError(
-                f"--command must print {count:,} integers. Found more output than they need from {name}."
-            ) from None
-        except BaseException:  # also when interrupted from the keyboard
-            _kill(process)
-            raise
-        finally:
-            _close(process)
+        with process:
+            try:
+                data, said = _printed(process, count, name, deadline)
+                code = process.wait(max(deadline - time.monotonic(), 0.01))
+            except BaseException as error:  # also when interrupted from the keyboard
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)  # its own group: nothing of it outlives the audit
+                if isinstance(error, TimeoutError | subprocess.TimeoutExpired):
+                    raise ProblemError(
+                        f"--command must be done within --timeout {self.timeout:g} s. Found {name} still running."
+                    ) from None
+                raise
         if code:
             last = said.decode("utf-8", "replace").strip().splitlines()[-1:]
             raise ProblemError(f"--command must exit with 0. Found {code} of {name}: {_plain(*last)}")
         return _integers(data, count, name)
 
 
-class _TooMuchError(Exception):
-    pass
-
-
-def _lines(inputs: Integers) -> Iterator[bytes]:
-    for start in range(0, len(inputs), CHUNK):
-        yield ("\n".join(map(str, inputs[start : start + CHUNK].tolist())) + "\n").encode("ascii")
-
-
-def _exchange(
-    process: subprocess.Popen[bytes], given: Iterator[bytes], limit: int, deadline: float
-) -> tuple[bytes, bytes]:
-    """Feed the process and read what it prints, at most `limit` bytes and until `deadline`, whichever way it waits."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    data, said, pending = bytearray(), bytearray(), memoryview(b"")
+def _printed(process: subprocess.Popen[bytes], count: int, name: str, deadline: float) -> tuple[bytes, bytes]:
+    """What it prints until `deadline`, no more than `count` integers need; and the end of what it says of errors."""
+    data, said = bytearray(), bytearray()
     with selectors.DefaultSelector() as waiting:
         for stream in (process.stdout, process.stderr):
+            assert stream is not None
             waiting.register(stream, selectors.EVENT_READ)
-        os.set_blocking(process.stdin.fileno(), False)
-        waiting.register(process.stdin, selectors.EVENT_WRITE)
         while waiting.get_map():
             left = deadline - time.monotonic()
             ready = waiting.select(left) if left > 0 else []
             if not ready:
                 raise TimeoutError
             for key, _ in ready:
-                if key.fileobj is process.stdin:
-                    pending = pending or memoryview(next(given, b""))
-                    try:
-                        pending = pending[os.write(key.fd, pending[:CHUNK]) :] if pending else pending
-                    except BlockingIOError:
-                        continue
-                    except BrokenPipeError:  # it wants no more: whether it printed enough is seen later
-                        given = iter(())
-                        pending = memoryview(b"")
-                        waiting.unregister(process.stdin)
-                        continue
-                    if not pending:
-                        pending = memoryview(next(given, b""))
-                        if not pending:
-                            waiting.unregister(process.stdin)
-                            process.stdin.close()
-                    continue
                 got = os.read(key.fd, CHUNK)
                 if not got:
                     waiting.unregister(key.fileobj)
-                elif key.fileobj is process.stdout:
-                    data += got
-                    if len(data) > limit:
-                        raise _TooMuchError
-                else:
+                elif key.fileobj is process.stderr:
                     said = (said + got)[-KEPT:]
+                else:
+                    data += got
+                    if len(data) > (DIGITS + 2) * count + 64:
+                        raise ProblemError(
+                            f"--command must print {count:,} integers. Found more output than they need from {name}."
+                        )
     return bytes(data), bytes(said)
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Nothing of a command outlives an audit that gave it up: it has a group of its own."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def _close(process: subprocess.Popen[bytes]) -> None:
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream is not None:
-            with contextlib.suppress(OSError):
-                stream.close()
-    process.wait()
 
 
 def _integers(data: bytes, count: int, name: str) -> Integers:

@@ -24,7 +24,7 @@ from flint import arb
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from optdp.audit.experiment import Bins, Comparison, Floats, Integers, Space, Trial
+from optdp.audit.experiment import Bins, Compared, Floats, Integers, Space, Trial
 from optdp.numbers.exact import exp_bounds, precision, up
 
 LEVELS = (1 - 1e-6, 0.9, 0.75, 0.5, 0.0)
@@ -37,6 +37,12 @@ CHOSEN_FITS = 10
 """The same for the fidelity of one law."""
 SCAN = 400
 """Among so many ends the worst interval is looked for."""
+FIRST = 0.3
+"""The share of the draws that events are chosen from; these events are tested on the others."""
+LARGEST = 700
+"""Beyond this a claimed epsilon is none that floats can tell from infinity."""
+ROUNDING = 1e-9
+"""Laws are known in floating point up to this relative error, by which they are enlarged before they are tested."""
 
 
 def fixed(one: Floats, other: Floats, epsilon: float) -> list[Bins]:
@@ -187,14 +193,6 @@ def log_quotient(share: float) -> float:
     return value - 1e-12 * max(1.0, abs(value))
 
 
-FIRST = 0.3
-"""The share of the draws that events are chosen from; these events are tested on the others."""
-LARGEST = 700
-"""Beyond this a claimed epsilon is none that floats can tell from infinity."""
-ROUNDING = 1e-9
-"""Laws are known in floating point up to this relative error, by which they are enlarged before they are tested."""
-
-
 @dataclass(frozen=True)
 class Proved:
     """The largest lower bound of one claimed epsilon that the draws prove."""
@@ -228,28 +226,24 @@ class Misfit:
 
 
 @dataclass(frozen=True)
-class Counts:
+class Tally:
     """How often each arm gave each bin, in the first part of the draws and in the rest."""
 
     first: Integers
     rest: Integers
 
-    @property
-    def all(self) -> Integers:
-        return self.first + self.rest
-
     @staticmethod
-    def of(trial: Trial, label: NDArray[np.uint16], outputs: Integers) -> Counts:
+    def of(trial: Trial, label: NDArray[np.uint16], outputs: Integers) -> Tally:
         width, cut = trial.space.width, int(FIRST * len(label))
         cells = label.astype(np.int64) * width + trial.space.bins(outputs)
         size = len(trial.arms) * width
         parts = (np.bincount(part, minlength=size).reshape(-1, width) for part in (cells[:cut], cells[cut:]))
-        return Counts(*parts)
+        return Tally(*parts)
 
 
 @dataclass(frozen=True)
 class _Test:
-    comparison: Comparison
+    comparison: Compared
     one: int
     other: int
     event: Bins
@@ -266,13 +260,13 @@ class _Fit:
     expected: float
 
 
-def _directions(trial: Trial) -> Iterator[tuple[Comparison, int, int]]:
+def _directions(trial: Trial) -> Iterator[tuple[Compared, int, int]]:
     for comparison in trial.comparisons:
-        yield comparison, comparison.one, comparison.other
-        yield comparison, comparison.other, comparison.one
+        one, other = comparison.arms
+        yield from ((comparison, one, other), (comparison, other, one))
 
 
-def _step(comparison: Comparison) -> float:
+def _step(comparison: Compared) -> float:
     return float(comparison.epsilon / comparison.factor)
 
 
@@ -285,8 +279,9 @@ def paid(trial: Trial) -> int:
     return compared + sum(2 * (len(fixed_fits(arm.law)) + CHOSEN_FITS) for arm in trial.arms)
 
 
-def _tests(trial: Trial, seen: Counts) -> Iterator[_Test]:
-    whole, first, rest = seen.all, seen.first, seen.rest
+def _tests(trial: Trial, seen: Tally) -> Iterator[_Test]:
+    first, rest = seen.first, seen.rest
+    whole = first + rest
     for comparison, one, other in _directions(trial):
         laws = trial.arms[one].law, trial.arms[other].law
         for event in fixed(*laws, _step(comparison)):
@@ -300,10 +295,10 @@ def _hits(counts: Integers, one: int, other: int, event: Bins) -> tuple[int, int
     return int(counts[one][event].sum()), int(counts[other][event].sum())
 
 
-def _fits(trial: Trial, seen: Counts) -> Iterator[_Fit]:
+def _fits(trial: Trial, seen: Tally) -> Iterator[_Fit]:
     for i, arm in enumerate(trial.arms):
         chosen = chosen_fits(seen.first[i], arm.law, int(seen.first[i].sum()))
-        for counts, listed in ((seen.all[i], fixed_fits(arm.law)), (seen.rest[i], chosen)):
+        for counts, listed in ((seen.first[i] + seen.rest[i], fixed_fits(arm.law)), (seen.rest[i], chosen)):
             draws = int(counts.sum())
             for event in listed:
                 others = np.delete(np.arange(len(arm.law)), event)
@@ -312,7 +307,7 @@ def _fits(trial: Trial, seen: Counts) -> Iterator[_Fit]:
                     yield _Fit(i, side, int(counts[side].sum()), draws, expected)
 
 
-def proved(made: Sequence[Trial], seen: Sequence[Counts], alpha: float) -> tuple[Proved, ...]:
+def proved(made: Sequence[Trial], seen: Sequence[Tally], alpha: float) -> tuple[Proved, ...]:
     """For each claim the test that proves most, each test at level `alpha`."""
     best: dict[str, Proved] = {}
     for trial, counts in zip(made, seen, strict=True):
@@ -349,7 +344,7 @@ def _certified(trial: Trial, test: _Test, alpha: float) -> Proved:
     )  # fmt: skip
 
 
-def misfit(made: Sequence[Trial], seen: Sequence[Counts], alpha: float) -> Misfit | None:
+def misfit(made: Sequence[Trial], seen: Sequence[Tally], alpha: float) -> Misfit | None:
     """The event that the table explains worst, if it is proved not to; each test at level `alpha`."""
     worst: tuple[float, Space, str, _Fit] | None = None
     for trial, counts in zip(made, seen, strict=True):

@@ -16,18 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from optdp.audit.experiment import (
-    MARGIN,
-    MOST_CELLS,
-    Arm,
-    Comparison,
-    Floats,
-    Inputs,
-    Integers,
-    Space,
-    Trial,
-    inputs_of,
-)
+from optdp.audit.experiment import MARGIN, MOST_CELLS, Arm, Compared, Floats, Inputs, Integers, Space, Trial, inputs_of
 from optdp.errors import ProblemError
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.mechanism.share_cuts import fits
@@ -49,7 +38,7 @@ Table = NoiseMatrix | SharedNoise
 
 
 @dataclass(frozen=True)
-class Reports:
+class Reported:
     """What a party may report: from `low` on, `law(inputs)` for each output if its input has the law `inputs`."""
 
     low: int
@@ -57,14 +46,14 @@ class Reports:
     law: Callable[[Pmf], Floats]
 
 
-def reports_of(table: Table) -> Reports:
+def reports_of(table: Table) -> Reported:
     """The reports of a table; a table with a geometric tail belongs to no plan."""
     if isinstance(table, SharedNoise):
         return _of_share(table)
     if table.q is not None:
         raise ProblemError("A plan's tables are finite or shares of noise. Found a table with a geometric tail.")
     low, high = table.outputs
-    return Reports(low, high - low + 1, lambda law: _of_rows(law, table))
+    return Reported(low, high - low + 1, lambda law: _of_rows(law, table))
 
 
 def _of_rows(law: Pmf, table: NoiseMatrix) -> Floats:
@@ -76,7 +65,7 @@ def _of_rows(law: Pmf, table: NoiseMatrix) -> Floats:
     return report
 
 
-def _of_share(table: SharedNoise) -> Reports:
+def _of_share(table: SharedNoise) -> Reported:
     if not fits(table.beta, table.q):
         raise ProblemError(
             "An audit draws many reports at once. Found noise that is too wide for that: verify the plan."
@@ -91,7 +80,7 @@ def _of_share(table: SharedNoise) -> Reports:
             f"An audit tells at most {MOST_OUTPUTS:,} outputs of a party apart. Found {high - low + 1:,}: the noise is "
             "too wide. Verify the plan instead."
         )
-    return Reports(low, high - low + 1, lambda law: _share_law(law, table, low, high, wide))
+    return Reported(low, high - low + 1, lambda law: _share_law(law, table, low, high, wide))
 
 
 def _share_law(law: Pmf, table: SharedNoise, low: int, high: int, wide: int) -> Floats:
@@ -219,7 +208,7 @@ def _sets(
 
 
 def _people(
-    problem: MultiLTE, reports: Sequence[Reports], parties: Sequence[_Party], party: int, chosen: Sequence[int],
+    problem: MultiLTE, reports: Sequence[Reported], parties: Sequence[_Party], party: int, chosen: Sequence[int],
     epsilon: Fraction, words: str,
 ) -> Iterator[Trial]:  # fmt: skip
     """A trial for each kind of person of `party`."""
@@ -238,7 +227,7 @@ def _people(
             name = f"{words}, {f'person of kind {kind}' if kind else 'a person'} contributes {w}"
             arms.append(Arm(name, inputs, _binned(_added(own, around))))
         space = Space(low - MARGIN, low + len(arms[0].law) - 3 - MARGIN)
-        steps = tuple(Comparison(w, w + 1, epsilon, factor, "epsilon under the priors") for w in range(person.largest))
+        steps = tuple(Compared((w, w + 1), epsilon, factor, "epsilon under the priors") for w in range(person.largest))
         yield Trial(space, tuple(arms), steps)
 
 

@@ -7,7 +7,7 @@ two things, one after the other:
    distances do not grow, and every whole number is a valid input.
 2. Draw from the table's row, exactly, with the operating system's randomness.
 
-The map of distances is that of `optdp.bridges.profile`: for unit steps it is `d` times what neighbouring inputs give
+The map of distances is that of `by_distance`: for unit steps it is `d` times what neighbouring inputs give
 away, rounded up to a float. Between two inputs at distance `d` lie `d` unit steps, all of whose inputs have rows, and
 the logarithms of the quotients add up.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from optdp.artifact import verify
-from optdp.bridges.profile import by_distance
+from optdp.bridges.accounting import by_distance
 from optdp.errors import ProblemError
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import up

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from optdp import work
-from optdp.cli import printing
+from optdp.cli import ledger, printing
 from optdp.cli.aggregate import aggregate
 from optdp.cli.amplify import amplify
 from optdp.cli.arguments import (
@@ -66,7 +66,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-READERS = ("verify", "sample", "export", "report", "sign", "audit", "aggregate", "shuffle")
+READERS = ("verify", "sample", "export", "report", "sign", "audit", "aggregate", "shuffle", "ledger")
 """Commands that open files which somebody else may have made: they ask for a limited amount of work."""
 
 
@@ -99,6 +99,7 @@ app.command()(shuffle)
 app.command()(curve)
 app.command()(audit)
 app.command()(sign)
+app.add_typer(ledger.app, name="ledger")
 app.command()(sweep)
 app.command()(verify)
 app.command()(report)

@@ -16,8 +16,7 @@ from rich.text import Text
 
 import optdp.work as work
 from optdp.sheet import Cell, Sheet
-from optdp.work import Clock, Progress, listening
-from optdp.work.lines import elapsed, lines
+from optdp.work import Clock, Progress, elapsed, lines, listening
 
 out = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 160, emoji=False)
 err = Console(stderr=True, soft_wrap=True, emoji=False)

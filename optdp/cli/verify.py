@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from optdp.artifact import Opened, OpenedMatrix, OpenedPlan
     from optdp.order.format import VerifiedOrder
     from optdp.plan.explain import PlanExplanation, WorstAggregate
-    from optdp.plan.verify import VerifiedPlan
+    from optdp.plan.format import VerifiedPlan
     from optdp.single.explain import Explanation, Sight, WorstInputs, WorstSecrets
     from optdp.single.verify import Verified
 
@@ -61,7 +61,14 @@ def verify(
     more = {} if why is None else {"explain": why.document()}
     try:
         digest, checked = found.sha256, found.verified
-        further = _signed(artifact, digest, key) | (_rechecked(artifact, digest, allow_outside) if second else {})
+        further: dict[str, str] = {}
+        if key is not None:
+            from optdp.files.signature import check_signature
+
+            check_signature(artifact, digest, key)
+            further["signature"] = f"valid for {key}"
+        if second:
+            further["second_opinion"] = _rechecked(artifact, digest, allow_outside)
     except CertificateError as error:  # what does not hold is explained as well, for that is when it matters
         if why is not None and as_json:
             print_json({"file": str(artifact), "status": "does not hold", "reason": str(error)} | more)
@@ -95,17 +102,7 @@ def _explained(found: OpenedMatrix | OpenedPlan) -> Explanation | PlanExplanatio
         return None  # it cannot be measured: the check says why
 
 
-def _signed(path: Path, digest: str, key: Path | None) -> dict[str, Any]:
-    """Check the signature of what was verified, if a key is given."""
-    if key is None:
-        return {}
-    from optdp.files.signature import check_signature
-
-    check_signature(path, digest, key)
-    return {"signature": f"valid for {key}"}
-
-
-def _rechecked(path: Path, digest: str, allow_outside: bool) -> dict[str, Any]:
+def _rechecked(path: Path, digest: str, allow_outside: bool) -> str:
     """Ask the second checker about what was verified."""
     from optdp.recheck import Failed, Refused, recheck
 
@@ -119,7 +116,7 @@ def _rechecked(path: Path, digest: str, allow_outside: bool) -> dict[str, Any]:
         raise ArtifactError("A file must hold still while it is checked. Found another one. Verify it again.")
     rest = f" (not looked at: {', '.join(found.unchecked)})" if found.unchecked else ""
     how = "the groups made again" if found.kind == "order" else "by integers alone"
-    return {"second_opinion": f"agrees, {how}{rest}"}
+    return f"agrees, {how}{rest}"
 
 
 # ---------------------------------------------------------------------- what was recomputed
@@ -142,7 +139,7 @@ def _proved(words: str, claim: Mapping[str, Any], proved: bool) -> list[tuple[st
 
 def _matrix(found: Verified, path: Path) -> Said:
     from optdp.numbers.exact import show
-    from optdp.single.certify import EXPLANATION
+    from optdp.single.certify import meaning
 
     certificate, claim, problem = found.certificate, found.artifact.claim, found.problem
     figures = {
@@ -158,12 +155,13 @@ def _matrix(found: Verified, path: Path) -> Said:
         "lower_bound_proved": found.bound_proved,
     }
     rows = [
-        ("epsilon under the prior", f"{decimal(claim['epsilon'])}  (wanted {figures['epsilon']})"),
+        *problem.watchers,
+        (problem.promise, f"{decimal(claim['epsilon'])}  (wanted {figures['epsilon']})"),
         ("ordinary epsilon", ordinary(claim["ordinary_epsilon"])),
         ("mean absolute error", f"{figures['mae']:.6f}  (geometric {figures['baseline_mae']:.6f})"),
         *_proved(bound_words(problem.tail), claim, found.bound_proved),
     ]
-    return figures, _table(path, "", rows), EXPLANATION
+    return figures, _table(path, "", rows), meaning(problem)
 
 
 def _plan(found: VerifiedPlan, folder: Path) -> Said:
@@ -241,6 +239,8 @@ def _show(found: Explanation | PlanExplanation) -> None:
 def _show_secrets(title: str, worst: WorstSecrets) -> None:
     who = f"a person of kind {worst.person}" + (f" ({worst.people:,} people)" if worst.people else "")
     who += f", under prior {worst.prior}" if worst.prior else ""
+    if worst.world:
+        who = f"a person, seen by observer {worst.prior + 1}; {worst.world}"
     cases = [f"  if they contribute {w}" for w in worst.contributions]
     _print_sight(title, ("about", who), cases, worst.sight)
 

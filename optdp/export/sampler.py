@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from optdp.export.layout import Layout, checksum
+from optdp.export.layout import Layout, Vector, checksum, vectors
 from optdp.export.subject import Subject
-from optdp.export.vectors import Vector, vectors
 from optdp.mechanism.drawing import Drawing
 
 WIDTH = 118
@@ -27,17 +26,16 @@ def filled(name: str, values: Mapping[str, object]) -> str:
     return re.sub("@([A-Z_]+)@", lambda match: str(values[match[1]]), template)
 
 
-def numbers(entries: Iterable[int], indent: int = 4) -> str:
+def numbers(entries: Iterable[int]) -> str:
     """Integers with commas between, over as many lines as they take."""
     text = ", ".join(map(str, entries))
     if len(text) <= WIDTH - 40:
         return text
-    pad = " " * indent
-    lines, line = [], pad
+    lines, line = [], "    "
     for entry in text.split(" "):
         if len(line) + len(entry) > WIDTH:
             lines.append(line.rstrip())
-            line = pad
+            line = "    "
         line += entry + " "
     return "\n" + "\n".join([*lines, line.rstrip()]) + "\n"
 
@@ -85,11 +83,6 @@ def _outputs(drawing: Drawing) -> str:
     return f"{table}, beyond them {name} {where}" if low <= high else f"every output is {name} {where}"
 
 
-def block(comment: str) -> str:
-    """Comment lines that start with ` *` as one comment of C and JavaScript."""
-    return f"/*\n{comment}\n */"
-
-
 def harmless(text: str) -> str:
     """Text as one line of printable ASCII that ends no comment, continues no line and nests nothing."""
     plain = "".join(sign if " " <= sign <= "~" else "?" for sign in text)
@@ -130,10 +123,10 @@ class Sampler:
             "NOISE_STEPS": self.laid.noise_steps,
             "NOISE_START": noise.start,
             "NOISE_CUTS": noise.first,
-            "NOISE_REST": noise.rest,
+            "NOISE_REST": [word for place in noise.places for word in place[1:]],
             "ROW_START": rows.start,
             "ROW_CUTS": rows.first,
-            "ROW_REST": rows.rest,
+            "ROW_REST": [word for place in rows.places for word in place[1:]],
             "VALUES": self.laid.values,
             "VECTORS": [number for vector in self.vectors for number in flat(vector)],
         }
@@ -142,6 +135,12 @@ class Sampler:
         """The checksum of every integer and of the digest."""
         lists = [number for entries in self.lists().values() for number in entries]
         return checksum([*self.laid.numbers, *lists, *self.digest.encode("ascii")])
+
+    def values(self, mark: str, template: str, call: str, lists: dict[str, str]) -> dict[str, object]:
+        """All that a template may ask for; `mark` begins the comment lines of its language."""
+        comment = head(self.subject, self.laid, mark)
+        values = single_numbers(self.laid) | lists | {"DIGEST": self.digest, "CHECKSUM": self.checksum()}
+        return values | pieces(self.laid, template, call) | {"HEAD": f"/*\n{comment}\n */" if mark == " *" else comment}
 
 
 def flat(vector: Vector) -> list[int]:
@@ -163,9 +162,7 @@ def c_sampler(subject: Subject) -> dict[str, bytes]:
     """`sampler.c` and `sampler.h`."""
     made = Sampler.of(subject)
     lists = {name: numbers(entries) for name, entries in made.lists().items()}
-    values = single_numbers(made.laid) | lists | {"DIGEST": made.digest, "CHECKSUM": made.checksum()}
-    values |= {"HEAD": block(head(subject, made.laid, " *"))}
-    values |= pieces(made.laid, "moved.c.in", "centre") | {"MOVE": MOVE if made.laid.drawing.moves else ""}
+    values = made.values(" *", "moved.c.in", "centre", lists) | {"MOVE": MOVE if made.laid.drawing.moves else ""}
     return {name: filled(f"{name}.in", values).encode("ascii") for name in ("sampler.c", "sampler.h")}
 
 
@@ -179,11 +176,9 @@ def js_sampler(subject: Subject) -> dict[str, bytes]:
     for name in ("NOISE_CUTS", "NOISE_REST", "ROW_CUTS", "ROW_REST"):
         lists[name] = halves(lists[name])
     lists["VECTORS"] = [number for vector in made.vectors for number in _flat_halves(flat(vector))]
-    values: dict[str, object] = {name: numbers(entries) for name, entries in lists.items()}
-    values |= single_numbers(made.laid) | {"DIGEST": made.digest, "CHECKSUM": made.checksum()}
-    values |= pieces(made.laid, "moved.mjs.in", "moved(x, words, at, word)")
-    text = filled("sampler.mjs.in", values | {"HEAD": block(head(subject, made.laid, " *"))})
-    return {"sampler.mjs": text.encode("ascii")}
+    texts = {name: numbers(entries) for name, entries in lists.items()}
+    values = made.values(" *", "moved.mjs.in", "moved(x, words, at, word)", texts)
+    return {"sampler.mjs": filled("sampler.mjs.in", values).encode("ascii")}
 
 
 def halves(words: Iterable[int]) -> list[int]:
@@ -200,10 +195,8 @@ def python_sampler(subject: Subject) -> dict[str, bytes]:
     """`sampler.py`."""
     made = Sampler.of(subject)
     lists = {name: f"({_tuple(numbers(entries))})" for name, entries in made.lists().items()}
-    values = single_numbers(made.laid) | lists | {"DIGEST": made.digest, "CHECKSUM": made.checksum()}
-    values |= pieces(made.laid, "moved.py.in", "_moved(x, first, word)")
-    text = filled("sampler.py.in", values | {"HEAD": head(subject, made.laid, "#")})
-    return {"sampler.py": text.encode("ascii")}
+    values = made.values("#", "moved.py.in", "_moved(x, first, word)", lists)
+    return {"sampler.py": filled("sampler.py.in", values).encode("ascii")}
 
 
 def _tuple(text: str) -> str:

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from optdp.export.layout import CutList, Layout
+from optdp.export.layout import RELEASED, CutList, Layout
 from optdp.export.sampler import Sampler, filled, head, single_numbers
 from optdp.export.subject import Subject
-from optdp.export.vectors import RELEASED
 from optdp.mechanism.cuts import LIMBS, NoiseCuts
 from optdp.mechanism.drawing import Drawing
 
@@ -90,12 +89,9 @@ def _keys(drawing: Drawing) -> list[int]:
 
 def _inserts(table: str, lines: Sequence[Line]) -> Iterable[str]:
     for start in range(0, len(lines), BLOCK):
-        shown = ",\n".join(f"({', '.join(map(_number, line))})" for line in lines[start : start + BLOCK])
+        cells = ((str("NULL" if value is None else value) for value in line) for line in lines[start : start + BLOCK])
+        shown = ",\n".join(f"({', '.join(line)})" for line in cells)
         yield f"INSERT INTO {table} VALUES\n{shown};"
-
-
-def _number(value: int | None) -> str:
-    return "NULL" if value is None else str(value)
 
 
 def _check(table: str, names: Sequence[str], lines: Sequence[Line]) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import ceil
 from pathlib import Path
-from typing import Any
 
 from optdp.artifact import Opened, OpenedMatrix, OpenedParty, OpenedPlan, open_artifact
 from optdp.errors import ProblemError
@@ -17,9 +16,8 @@ from optdp.mechanism.matrix import NoiseMatrix
 from optdp.mechanism.shared_noise import SharedNoise
 from optdp.numbers.exact import decimal_up, show
 from optdp.plan import certificate
-from optdp.plan.format import Member, Plan, party_file
+from optdp.plan.format import Member, Plan, bare_table, party_file
 from optdp.plan.problem import MultiLTE
-from optdp.plan.verify import bare_table
 from optdp.single import certify
 from optdp.single.format import Artifact
 from optdp.single.verify import Verified
@@ -76,10 +74,11 @@ def _single(found: Verified) -> Subject:
     def claims() -> tuple[str, ...]:
         more = stop_cost(found.matrix, problem.largest)
         return (
-            f"epsilon under the prior: {_epsilon(measured.epsilon, claim['epsilon'], more)}",
+            f"{problem.promise}: {_epsilon(measured.epsilon, claim['epsilon'], more)}",
             f"ordinary epsilon: {_epsilon(measured.ordinary_epsilon, claim['ordinary_epsilon'], more)}",
             f"the prior: {'; '.join(prior.describe for prior in problem.populations)}",
-            certify.EXPLANATION,
+            *(f"{name}: {known}" for name, known in problem.watchers),
+            certify.meaning(problem),
             "Publish one release for each data set: a second one is not covered.",
         )
 
@@ -101,22 +100,18 @@ def _parties(plan: Plan, identity: str) -> list[Subject]:
     listed = []
     for i, (artifact, table) in enumerate(zip(plan.artifacts, plan.tables, strict=True)):
         claim = plan.claim["parties"][i]
-        lines = _party_claims(claim, f"party {i} of plan {identity}")
+        lines: tuple[str, ...] = (
+            SECRET_REPORT.capitalize() + ".",
+            f"epsilon of this party's people under the priors, of the sum: {_stated(claim['epsilon'])}",
+            f"ordinary epsilon of this report: {_stated(claim['ordinary_epsilon'])}",
+            certificate.EXPLANATION,
+            f"party {i} of plan {identity}",
+        )
         if isinstance(table, SharedNoise):
             lines += _share_claims(plan.problem, claim["epsilon"])
         name = party_file(i).removesuffix(".json")
         listed.append(Subject(artifact, table, partial(tuple, lines), name, f"each is {SECRET_REPORT}"))
     return listed
-
-
-def _party_claims(claim: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    return (
-        SECRET_REPORT.capitalize() + ".",
-        f"epsilon of this party's people under the priors, of the sum: {_stated(claim['epsilon'])}",
-        f"ordinary epsilon of this report: {_stated(claim['ordinary_epsilon'])}",
-        certificate.EXPLANATION,
-        name,
-    )
 
 
 def _share_claims(problem: MultiLTE, claimed: str | None) -> tuple[str, ...]:

@@ -197,23 +197,42 @@ def read_bytes(path: str | Path, most: int | None = None, mark: bytes | None = N
     return data
 
 
-def write_bytes(path: str | Path, data: bytes) -> None:
+def write_bytes(path: str | Path, data: bytes, *, keep_mode: bool = False) -> None:
     """Write to a temporary name in the same folder, sync, rename: a crash leaves the old file, or none.
 
     What a crash left behind under a temporary name is removed by the next one that writes into the folder.
+    With `keep_mode` whoever could read or write the old file can do so with the new one.
     """
     try:
-        target = Path(os.path.realpath(path))
+        target, mode = Path(os.path.realpath(path)), None
         with contextlib.suppress(FileNotFoundError):
-            if not stat.S_ISREG(os.stat(target).st_mode):
+            mode = os.stat(target).st_mode
+            if not stat.S_ISREG(mode):
                 raise OSError(errno.EINVAL, "it exists and is not a regular file")
         with file_beside(target) as (temporary, file):
             file.write(data)
             file.flush()
+            if keep_mode and mode is not None and os.name != "nt":
+                os.fchmod(file.fileno(), stat.S_IMODE(mode))
             os.fsync(file.fileno())
             if os.name == "nt":  # where an open file cannot be renamed
                 file.close()
             os.replace(temporary, target)
+        _sync_folder(target.parent)
+        sweep(target.parent)
+    except (OSError, ValueError) as error:
+        raise ProblemError(f"cannot write {name_of(path)}: {_reason(error)}") from None
+
+
+def write_new(path: str | Path, data: bytes) -> None:
+    """As `write_bytes`, under a name that nothing has: a hard link, unlike a rename, never replaces anything."""
+    try:
+        target = Path(os.path.abspath(path))
+        with file_beside(target) as (temporary, file):
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            os.link(temporary, target)
         _sync_folder(target.parent)
         sweep(target.parent)
     except (OSError, ValueError) as error:

@@ -65,8 +65,7 @@ def parse(data: bytes, most: int = MAX_VALUES) -> Any:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as error:
         raise ArtifactError(
-            f"An artifact must be whole JSON. Found: {error.msg} "
-            f"(line {error.lineno}, column {error.colno}). "
+            f"An artifact must be whole JSON. Found: {error.msg} (line {error.lineno}, column {error.colno}). "
             "The file was cut or changed; copy it again."
         ) from None
     except UnicodeEncodeError:

@@ -10,6 +10,7 @@ import csv
 import math
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -65,7 +66,10 @@ def _read(file: TextIO, place: str, names: list[str]) -> dict[str, list[str]]:
         for number, row in enumerate(rows, start=2):
             if len(row) != width or blank:
                 if row:
-                    raise _ragged(blank or number, width, 0 if blank else len(row))
+                    raise ProblemError(
+                        f"Every row must have {width} cells, as the header has. Found {0 if blank else len(row)} in "
+                        f"row {blank or number}."
+                    )
                 blank = blank or number  # allowed at the end only: else nobody knows whether it is a user
                 continue
             for append, i in pairs:
@@ -101,10 +105,6 @@ def _places(header: list[str], place: str, names: list[str]) -> list[int]:
             f"{place}."
         )
     return [header.index(name) for name in names]
-
-
-def _ragged(number: int, width: int, found: int) -> ProblemError:
-    return ProblemError(f"Every row must have {width} cells, as the header has. Found {found} in row {number}.")
 
 
 def whole_numbers(cells: Sequence[str], name: str, least: int, most: int, clip: bool) -> NDArray[np.int64]:
@@ -152,12 +152,10 @@ def labels(cells: Sequence[str], name: str, known: Sequence[str]) -> NDArray[np.
 
 
 def _floats(cells: Sequence[str]) -> array[float]:
-    """The numbers, and nan for what is none."""
-    if "_" not in "".join(cells):  # Python reads 1_000 as a number, people do not
-        try:
+    """The numbers, and nan for what is none: Python reads 1_000 as a number, people do not."""
+    if "_" not in "".join(cells):
+        with suppress(ValueError):
             return array("d", map(float, cells))
-        except ValueError:
-            pass
     return array("d", map(_float, cells))
 
 
@@ -173,7 +171,8 @@ def _check(fine: Iterable[bool], name: str, rule: str) -> None:
     if not all(given):
         wrong = [i for i, good in enumerate(given) if not good]
         raise ProblemError(
-            f"{_plain(name)} must be {rule} in every row. Found {_others(len(wrong), 'that is not', 'that are not')}, "
+            f"{_plain(name)} must be {rule} in every row. Found {_values(len(wrong))} that "
+            f"{'is' if len(wrong) == 1 else 'are'} not, "
             f"the first in row {wrong[0] + 2}. Correct the data."
         )
 
@@ -184,14 +183,14 @@ def _within(values: array[float], name: str, least: float, most: float, clip: bo
     wrong = [i for i, value in enumerate(values) if not least <= value <= most]
     if not clip:
         raise ProblemError(
-            f"{_plain(name)} must be between {least} and {most}. Found {_others(len(wrong), 'outside', 'outside')}, "
+            f"{_plain(name)} must be between {least} and {most}. Found {_values(len(wrong))} outside, "
             f"the first in row {wrong[0] + 2}. Use --clip to move them to the nearest end."
         )
     return array("d", [min(max(value, least), most) + 0.0 for value in values])
 
 
-def _others(count: int, one: str, many: str) -> str:
-    return f"{count:,} values {many}" if count > 1 else f"1 value {one}"
+def _values(count: int) -> str:
+    return f"{count:,} values" if count > 1 else "1 value"
 
 
 def _few(names: Sequence[str]) -> str:

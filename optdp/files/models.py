@@ -130,9 +130,8 @@ def file_model(problem: type[Problem[Any]]) -> type[Documented]:
             about = field.metadata["about"] or None
             known[field.alias] = (field.metadata["form"], Field(... if needed else given, description=about))
     about = (problem.__doc__ or "").strip().partition("\n\n")[0]
-    made: type[Documented] = create_model(f"{problem.__name__}File", __base__=Documented, __doc__=about, **known)
-    _MODELS[problem] = made
-    return made
+    _MODELS[problem] = create_model(f"{problem.__name__}File", __base__=Documented, __doc__=about, **known)
+    return _MODELS[problem]
 
 
 def entries(file: Documented, **made: Any) -> dict[str, Any]:

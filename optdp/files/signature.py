@@ -12,6 +12,8 @@ import contextlib
 import os
 import re
 import secrets
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,7 +24,7 @@ from optdp.work.account import EffortError
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-FORMAT, VERSION = "optdp/signature", 1
+FORMAT = "optdp/signature"
 SHAPES = {"sha256": 64, "public_key": 64, "signature": 128}
 """The hexadecimal digits of each value."""
 PASSWORD = "OPTDP_KEY_PASSWORD"
@@ -41,7 +43,7 @@ def sign(path: str | Path, digest: str, key_path: str | Path) -> Path:
     key = private_key(key_path)
     document = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": 1,
         "sha256": digest,
         "public_key": key.public_key().public_bytes_raw().hex(),
         "signature": key.sign(bytes.fromhex(digest)).hex(),
@@ -67,7 +69,7 @@ def check_signature(path: str | Path, digest: str, key_path: str | Path) -> None
         )
     if found["public_key"] != key.public_bytes_raw().hex():
         raise CertificateError(f"{name} must be made with the given key. Found the signature of another key.")
-    if not _valid(key, bytes.fromhex(found["signature"]), bytes.fromhex(digest)):
+    if not is_valid(key, bytes.fromhex(found["signature"]), bytes.fromhex(digest)):
         raise CertificateError(f"{name} must hold a valid signature. Found a forged or changed one. Do not use it.")
 
 
@@ -94,23 +96,21 @@ def _read(target: Path) -> dict[str, str]:
 # ---------------------------------------------------------------------- keys
 
 
-def public_beside(path: str | Path) -> Path:
-    """Where the public key of a new private key is written: `x.pub.pem` for `x.pem`."""
-    place = Path(path)
-    return place.with_name((place.stem if place.suffix == ".pem" else place.name) + ".pub.pem")
-
-
 def create_key(path: str | Path) -> Path:
-    """Make a new private key, readable by its owner alone, and the public key beside it; nothing is overwritten."""
+    """Make a new private key `x.pem`, readable by its owner alone, and the public key beside it, `x.pub.pem`.
+
+    Nothing is overwritten.
+    """
     serialization, ed25519 = _cryptography()
-    public = public_beside(path)
-    for place in (Path(path), public):
+    private = Path(path)
+    public = private.with_name((private.stem if private.suffix == ".pem" else private.name) + ".pub.pem")
+    for place in (private, public):
         if os.path.lexists(place):
             raise ProblemError(f"--create-key makes a new file. Found {atomic.name_of(place)}. Choose another name.")
     key = ed25519.Ed25519PrivateKey.generate()
     pem = serialization.Encoding.PEM
     private_bytes = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    _write_new(Path(path), private_bytes, 0o600)
+    _write_new(private, private_bytes, 0o600)
     _write_new(public, key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo), 0o644)
     return public
 
@@ -143,14 +143,11 @@ def private_key(path: str | Path) -> Ed25519PrivateKey:
     encrypted = b"ENCRYPTED" in data
     if encrypted and password is None:
         raise ProblemError(f"{name} is encrypted. Put its password into the environment variable {PASSWORD}.")
-    try:
-        key: Any = serialization.load_pem_private_key(data, password.encode() if encrypted and password else None)
-    except (ValueError, TypeError):
-        cause = f"Is {PASSWORD} right?" if encrypted else "Make one: openssl genpkey -algorithm ed25519 -out key.pem"
-        raise ProblemError(f"--key must be a private key in PEM. Found that {name} cannot be read. {cause}") from None
-    except _unsupported() as error:
-        raise ProblemError(f"--key must be an Ed25519 key. Found another in {name}: {_line(error)}") from None
-    return cast("Ed25519PrivateKey", _ed25519_only(key, ed25519.Ed25519PrivateKey, name))
+    cause = f"Is {PASSWORD} right?" if encrypted else "Make one: openssl genpkey -algorithm ed25519 -out key.pem"
+    wrong = f"--key must be a private key in PEM. Found that {name} cannot be read. {cause}"
+    opened = password.encode() if encrypted and password else None
+    load = partial(serialization.load_pem_private_key, data, opened)
+    return cast("Ed25519PrivateKey", _loaded(load, ed25519.Ed25519PrivateKey, name, wrong))
 
 
 def public_key(path: str | Path) -> Ed25519PublicKey:
@@ -162,16 +159,21 @@ def public_key(path: str | Path) -> Ed25519PublicKey:
             f"--key must be a public key to verify. Found the private key {name}: keep it to yourself, and use "
             "its .pub.pem (or: openssl pkey -in key.pem -pubout)."
         )
+    wrong = f"--key must be a public key in PEM. Found that {name} cannot be read as one."
+    load = partial(serialization.load_pem_public_key, data)
+    return cast("Ed25519PublicKey", _loaded(load, ed25519.Ed25519PublicKey, name, wrong))
+
+
+def _loaded(load: Callable[[], Any], kind: type, name: str, wrong: str) -> Any:
+    from cryptography.exceptions import UnsupportedAlgorithm
+
     try:
-        key: Any = serialization.load_pem_public_key(data)
+        key = load()
     except (ValueError, TypeError):
-        raise ProblemError(f"--key must be a public key in PEM. Found that {name} cannot be read as one.") from None
-    except _unsupported() as error:
-        raise ProblemError(f"--key must be an Ed25519 key. Found another in {name}: {_line(error)}") from None
-    return cast("Ed25519PublicKey", _ed25519_only(key, ed25519.Ed25519PublicKey, name))
-
-
-def _ed25519_only(key: Any, kind: type, name: str) -> Any:
+        raise ProblemError(wrong) from None
+    except UnsupportedAlgorithm as error:
+        said = " ".join(str(error).split())[:100]
+        raise ProblemError(f"--key must be an Ed25519 key. Found another in {name}: {said}") from None
     if not isinstance(key, kind):
         raise ProblemError(f"--key must be an Ed25519 key. Found {type(key).__name__.strip('_')} in {name}.")
     return key
@@ -184,11 +186,8 @@ def _pem(path: str | Path) -> bytes:
     return data
 
 
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:100]
-
-
-def _valid(key: Ed25519PublicKey, signature: bytes, message: bytes) -> bool:
+def is_valid(key: Ed25519PublicKey, signature: bytes, message: bytes) -> bool:
+    """Whether the owner of the public key signed these bytes."""
     from cryptography.exceptions import InvalidSignature
 
     try:
@@ -196,12 +195,6 @@ def _valid(key: Ed25519PublicKey, signature: bytes, message: bytes) -> bool:
     except InvalidSignature:
         return False
     return True
-
-
-def _unsupported() -> type[Exception]:
-    from cryptography.exceptions import UnsupportedAlgorithm
-
-    return UnsupportedAlgorithm
 
 
 def _cryptography() -> tuple[Any, Any]:

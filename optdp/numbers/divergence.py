@@ -39,32 +39,6 @@ class Pair:
             parts = np.exp(self.log_u[kept]) * -np.expm1(loss - ratio[kept])
         return (float(np.sum(parts)) + self.lost) * (1.0 + 2.0**-40)
 
-    def loss(self, delta: float) -> float:
-        """The least `L >= 0` with `delta(L) <= delta`, rounded up; infinite if there is none."""
-        if self.delta(0.0) <= delta:
-            return 0.0
-        guess = self._root(delta)
-        step = 2.0**-50 * max(1.0, guess)
-        while math.isfinite(guess) and self.delta(guess) > delta:
-            guess, step = guess + step, 4.0 * step
-        return guess
-
-    def _root(self, delta: float) -> float:
-        """With the ratios falling, `delta(L) = U_i - e^L W_i` between two of them."""
-        alive = self.log_u > -math.inf
-        log_u, log_w = self.log_u[alive], self.log_w[alive]
-        ratio = log_u - log_w
-        order = np.argsort(-ratio, kind="stable")
-        ratio, above = ratio[order], np.cumsum(np.exp(log_u[order])) + self.lost
-        below = np.logaddexp.accumulate(log_w[order])
-        with np.errstate(over="ignore", invalid="ignore"):
-            at = np.where(np.isfinite(ratio), above - np.exp(ratio + below), above)
-        broken = np.flatnonzero(at > delta)
-        place = int(broken[0]) if len(broken) else len(at)
-        if place == 0 or below[place - 1] == -math.inf:
-            return math.inf  # what w does not cover alone is more than delta
-        return max(0.0, math.log(max(above[place - 1] - delta, 5e-324)) - float(below[place - 1]))
-
     def plus(self, other: Pair) -> Pair:
         """Both side by side: the reader is told which of the two it is."""
         return Pair(
@@ -72,10 +46,8 @@ class Pair:
         )
 
 
-LARGEST_LOSS = 700.0
-"""Beyond this nothing is hidden: the loss counts as endless."""
-ROUND_OFF = 2.0**-46
-"""More than products, differences and exponentials of two laws are wrong by, relatively."""
+LARGEST_LOSS = 700.0  # beyond this nothing is hidden: the loss counts as endless
+ROUND_OFF = 2.0**-46  # more than products, differences and exponentials of two laws are wrong by, relatively
 
 
 class Moved:

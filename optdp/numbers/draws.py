@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from optdp.errors import ProblemError
 from optdp.numbers.exact import ball, check_whole, floor_scaled, precision, shown, to_fraction
-from optdp.numbers.negative_binomial import SOURCE_BITS, ExactNegativeBinomial, looked_up
-from optdp.numbers.sgdl import SGDL
+from optdp.numbers.sgdl import SGDL, SOURCE_BITS, ExactNegativeBinomial, looked_up
 
 
 class Source:
@@ -66,12 +65,9 @@ class Source:
         return value >> (64 * count - k)
 
 
-CHUNK = 1 << 20
-"""How many draws are made at a time, to bound the memory."""
-LARGEST = 1 << 16
-"""The most trials of one binomial table; more trials are the sum of several draws."""
-ROUNDS = 1024
-"""Honest bits reject a draw that often less than once in 2^1000 draws."""
+CHUNK = 1 << 20  # how many draws are made at a time, to bound the memory
+LARGEST = 1 << 16  # the most trials of one binomial table; more trials are the sum of several draws
+ROUNDS = 1024  # honest bits reject a draw that often less than once in 2^1000 draws
 
 
 def bernoulli(source: Source, p: Fraction, size: int) -> NDArray[np.bool_]:

@@ -14,17 +14,17 @@ from contextlib import contextmanager, suppress
 from decimal import Decimal
 from fractions import Fraction
 from operator import index
-from typing import Any
+from typing import Any, TypeVar
 
 import flint
 from flint import arb, fmpq, fmpz
 
 from optdp.errors import ProblemError
 
-PRECISION = 256
-"""Bits of working precision for balls; far beyond what any claim needs."""
+PRECISION = 256  # bits of working precision for balls; far beyond what any claim needs
 
 Number = int | float | str | Fraction | Decimal
+T = TypeVar("T")
 
 _DECIMAL = re.compile(r"[+-]?([0-9]{1,400}(\.[0-9]{0,400})?|\.[0-9]{1,400})([eE][+-]?[0-9]{1,4})?")
 _RATIO = re.compile(r"[+-]?[0-9]{1,400}/[0-9]{1,400}")
@@ -89,6 +89,12 @@ def check_whole(value: object, name: str, least: int, most: int = 10**15) -> Non
         raise ProblemError(f"{name} must be a whole number. Found {shown(value)}.")
     if not least <= value <= most:
         raise ProblemError(f"{name} must be from {least:,} to {most:,}. Found {shown(value)}.")
+
+
+def there(value: T | None) -> T:
+    """A value that its problem must state by now; whether it does was checked when the problem was made."""
+    assert value is not None
+    return value
 
 
 def is_boolean(value: object) -> bool:

@@ -56,12 +56,12 @@ def slide(values: Real, kernel: Real) -> Array:
     return total
 
 
-def powers(values: Array, power: int) -> Array:
-    """`values ** power`."""
-    found: Array = np.ones(len(values))
+def powers(values: Any, power: int) -> Any:
+    """`values ** power`, by squaring."""
+    found = np.ones_like(values)
     while power:
         if power & 1:
-            found *= values
+            found = found * values
         power >>= 1
         if power:
             values = values * values
@@ -75,8 +75,7 @@ def geometric(ratio: float, count: int) -> Array:
     return np.multiply.accumulate(found)
 
 
-SHORT = 400
-"""Up to this length of the longer law a convolution of long doubles is quicker than one of whole arrays."""
+SHORT = 400  # up to this length of the longer law a convolution of long doubles is quicker than one of whole arrays
 
 
 def _long(values: Any) -> Any:

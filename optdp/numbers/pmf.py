@@ -19,11 +19,9 @@ from optdp.errors import ProblemError
 from optdp.numbers.exact import ball, precision
 from optdp.work.account import spend
 
-STEPS = 400_000
-"""The most terms of a closed form that are added one by one."""
+STEPS = 400_000  # the most terms of a closed form that are added one by one
 WRITTEN_OUT = "laws of the sum"
-DENOMINATOR_BITS = 100_000
-"""The longest common denominator of a law that a user writes."""
+DENOMINATOR_BITS = 100_000  # the longest common denominator of a law that a user writes
 
 
 class Pmf(Protocol):

@@ -32,12 +32,13 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, rfft
 from scipy.optimize import brentq
 
+from optdp.numbers.ordered import dot, powers
+
 Floats = NDArray[np.floating[Any]]
 Spectrum = NDArray[np.complexfloating[Any, Any]]
 
 BASE, LARGE_BASE = 64, 256
-TINY = 1e-60
-"""Powers of a spectrum below this are left out, and counted as error."""
+TINY = 1e-60  # powers of a spectrum below this are left out, and counted as error
 EXTENDED = 1 << 22
 """From so many copies on numbers have extended precision, where the machine has it, and steps are larger: round-off
 grows with every step."""
@@ -61,16 +62,15 @@ class _Tilted:
     values: Floats
     weights: Floats
     log_mgf: float
-    perturbation: float
-    """How much `log E S_+` may move for each copy when the inputs move by one unit of round-off."""
+    perturbation: float  # how much `log E S_+` may move for each copy when the inputs move by one unit of round-off
 
     @cached_property
     def mean(self) -> float:
-        return _dot(self.weights, self.values)
+        return dot(self.weights, self.values)
 
     @cached_property
     def variance(self) -> float:
-        return _dot(self.weights, (self.values - self.mean) ** 2)
+        return dot(self.weights, (self.values - self.mean) ** 2)
 
 
 @dataclass(frozen=True)
@@ -118,12 +118,12 @@ def log_positive_part(values: Floats, masses: Floats, n: int, grid: int, more: f
 
 def _tilt(values: Floats, masses: Floats, n: int) -> _Tilted:
     """The tilt that minimises the moment generating function; a floor keeps `1/theta` below the sum's size."""
-    spread = math.sqrt(_dot(masses, values**2))
+    spread = math.sqrt(dot(masses, values**2))
     floor = 0.5 / max(spread * math.sqrt(n), float(values.max()))
 
     def mean(theta: float) -> float:
         weights = masses * np.exp(theta * (values - values.max()))
-        return _dot(weights, values) / spread
+        return dot(weights, values) / spread
 
     theta = floor
     if mean(floor) < 0.0:
@@ -141,7 +141,7 @@ def _tilt(values: Floats, masses: Floats, n: int) -> _Tilted:
         log_mgf = theta * top + math.log(float((masses * np.exp(theta * (values - top))).sum()))
         moved = 1.0 + abs(theta * top) + abs(log_mgf)
     weights = masses * np.exp(theta * values - log_mgf)
-    return _Tilted(theta, values, weights, log_mgf, moved + theta * _dot(weights, np.abs(values)) + 1e-30)
+    return _Tilted(theta, values, weights, log_mgf, moved + theta * dot(weights, np.abs(values)) + 1e-30)
 
 
 def _power(tilted: _Tilted, n: int, grid: int, largest: float) -> tuple[_Sum, float, float] | None:
@@ -213,8 +213,8 @@ def _extend(tilted: _Tilted, total: _Sum | None, base: int, digit: int, grid: in
         spectrum = spectrum * other
         error += 4.0 * _round_off(error) * np.abs(spectrum)
     summed = irfft(spectrum, grid)
-    off = math.sqrt(2.0 * _dot(error, error) / grid)
-    off += 8.0 * math.log2(grid) * _round_off(summed) * math.sqrt(_dot(summed, summed))
+    off = math.sqrt(2.0 * dot(error, error) / grid)
+    off += 8.0 * math.log2(grid) * _round_off(summed) * math.sqrt(dot(summed, summed))
     law = np.maximum(np.concatenate((summed[start % grid :], summed[: start % grid])), 0.0)
     return _Sum(digit + (0 if total is None else base * total.count), start, step, law, off)
 
@@ -246,11 +246,6 @@ def _split(positions: Floats, weights: Floats, theta: float, step: float, grid: 
     return law
 
 
-def _dot(one: Floats, two: Floats) -> float:
-    """An inner product without threads: these vectors are too short to gain by them."""
-    return float((one * two).sum())
-
-
 def _round_off(numbers: Floats) -> float:
     return float(np.finfo(numbers.dtype).eps) / 2.0
 
@@ -264,22 +259,10 @@ def _transform(law: Floats, wrong: float, power: int) -> tuple[Spectrum, Floats]
     size = np.minimum(np.abs(spectrum) + off, 2.0)
     loud = np.flatnonzero(size > TINY ** (1.0 / power))
     result = np.zeros_like(spectrum)
-    result[loud] = _to_the(spectrum[loud], power)
+    result[loud] = powers(spectrum[loud], power)
     error = np.full(len(spectrum), TINY, dtype=law.dtype)
-    error[loud] = power * off * _to_the(size[loud], power - 1) + 8.0 * power * unit * np.abs(result[loud])
+    error[loud] = power * off * powers(size[loud], power - 1) + 8.0 * power * unit * np.abs(result[loud])
     return result, error
-
-
-def _to_the(numbers: Any, power: int) -> Any:
-    """A power by squaring, whose round-off is known."""
-    result, square = np.ones_like(numbers), numbers
-    while power:
-        if power & 1:
-            result = result * square
-        power >>= 1
-        if power:
-            square = square * square
-    return result
 
 
 def _expectation(done: _Sum, theta: float) -> tuple[float, float]:
@@ -287,8 +270,8 @@ def _expectation(done: _Sum, theta: float) -> tuple[float, float]:
     positions = done.positions
     gain = np.where(positions > 0.0, positions, 0.0)
     gain *= np.exp(-theta * gain)
-    value = _dot(gain, done.law)
-    return value, done.error * math.sqrt(_dot(gain, gain)) + 1e-14 * value
+    value = dot(gain, done.law)
+    return value, done.error * math.sqrt(dot(gain, gain)) + 1e-14 * value
 
 
 def _growth(done: _Sum, theta: float, noise: float, astray: float) -> float:
@@ -296,5 +279,5 @@ def _growth(done: _Sum, theta: float, noise: float, astray: float) -> float:
     if noise == 0.0:
         return 0.0
     near = np.exp(-theta * done.positions - done.positions**2 / (2.0 * noise))
-    likely = _dot(near, done.law) + done.error * math.sqrt(_dot(near, near)) + math.exp(0.5) * astray
+    likely = dot(near, done.law) + done.error * math.sqrt(dot(near, near)) + math.exp(0.5) * astray
     return math.sqrt(math.pi * noise / 2.0) * math.exp(0.5) * likely

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from scipy.optimize import brentq
 
 XTOL = 1e-12
-DEEP = -1e6
-"""What stands for minus infinity, the logarithm of zero."""
+DEEP = -1e6  # what stands for minus infinity, the logarithm of zero
 
 
 def edge(excess: Callable[[float], float], kept: float, broken: float, xtol: float = XTOL) -> float:

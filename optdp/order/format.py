@@ -13,7 +13,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import version
@@ -26,8 +26,7 @@ from optdp.errors import ArtifactError, CertificateError, ProblemError
 from optdp.files.atomic import LONG_BYTES, LONG_VALUES, name_of, read_bytes, write_bytes
 from optdp.files.canonical import canonical, check, parse
 from optdp.numbers.exact import show, shown, to_fraction
-from optdp.order.groups import FILES, Groups, Whole
-from optdp.order.mechanism import DISTANCES, alpha_of, dispersion, measured
+from optdp.order.mechanism import DISTANCES, FILES, Groups, Whole, alpha_of, dispersion, measured
 from optdp.order.sources import GroupsModel
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def write_order(solution: OrderSolution, path: Path) -> None:
         },
     }
     document["sha256"] = _digest(document)
-    write_bytes(path, "".join(_spelled(document)).encode())
+    write_bytes(path, f"{canonical(document)}\n".encode())
 
 
 def read_order(path: str | Path, data: bytes | None = None) -> Order:
@@ -130,7 +129,7 @@ def read_order(path: str | Path, data: bytes | None = None) -> Order:
     if not all(type(record) is int and 0 <= record < n for record in order) or len(set(order)) < n:
         raise ArtifactError("An order must be a permutation of 0..n-1. Found a record twice, or one that is not there.")
     _check_claim(document)
-    check(data, _spelled(document))
+    check(data, (canonical(document), "\n"))
     return Order(
         n, document["distance"], np.array(order, dtype=np.int64), document["groups"], document["problem"],
         document["claim"], document["sha256"],
@@ -209,11 +208,6 @@ def _check_claim(document: Mapping[str, Any]) -> None:
     )
     if not digits or max(map(len, q)) > 1000 or int(q[1]) == 0 or int(q[0]) > int(q[1]):
         raise ArtifactError(f"q must be two decimal strings, a fraction from 0 to 1. Found {shown(q)}.")
-
-
-def _spelled(document: Mapping[str, Any]) -> Iterator[str]:
-    yield canonical(dict(document))
-    yield "\n"
 
 
 def _digest(document: Mapping[str, Any]) -> str:

@@ -1,4 +1,7 @@
-"""What a Mallows shuffle promises to groups, and how much of the order it leaves (docs/papers.md, E).
+"""Groups, what a Mallows shuffle promises to them, and how much of the order it leaves (E, docs/mathematics.md).
+
+**Groups** say who is shuffled with whom: one for each record, or some that are given (E, section 2.2). They are kept as
+one long array of members and where each group starts, never as a table of all pairs.
 
 **Sensitivity**: how far one group can move the distance from the reference order, exactly. For Kendall's distance a
 group with `m` members at positions `g_1 < .. < g_m` of the order has
@@ -16,36 +19,193 @@ For the Hamming distance it is `m` from two members on: all of them in place, or
 **The promise**: a word is drawn with a probability proportional to `q^distance`, so that a group of sensitivity `Delta`
 gets `alpha = -Delta log q`, computed in balls; `theta = -log q` is the dispersion.
 
-**Disorder**: the expected share of pairs that a shuffle reverses, 1/2 for a uniform one.
-
-Kendall. A word is made by inserting the numbers one after the other, and the inversions that the `j`-th brings follow a
-geometric law on `0..j-1`, whose mean is `1/(e^theta - 1) - j/(e^(j theta) - 1)`. With `g(x) = 1/(e^x - 1) - 1/x` that
-is `g(theta) - j g(j theta)`, in which nothing large cancels; the sum over `j`, of all pairs, is the share.
-
-Hamming. The law of a word is the same for all words of one cycle type, so that the probability of where two places go
-depends only on which of the two hold, or take each other's number. Let `f`, `p` and `s` be the probabilities that one
-place holds, that two do, and that two swap. The targets that reverse a pair of places, summed over all pairs, are
-`C(n,3)` for each of the two holding alone, `2 C(n,3)` for each of the two taking the other's number alone, and half of
-all targets elsewhere. Of all pairs
+**Disorder**: the expected share of pairs that a shuffle reverses, 1/2 for a uniform one. For Kendall's distance the
+inversions that the `j`-th inserted number brings have the mean `1/(e^theta - 1) - j/(e^(j theta) - 1)`. With `g(x) =
+1/(e^x - 1) - 1/x` that is `g(theta) - j g(j theta)`, in which nothing large cancels. For the Hamming distance let `f`,
+`p` and `s` be the probabilities that one place holds its number, that two do, and that two swap. Of all pairs
 
     share = 1/2 - p/2 - (f - p)/3 + (1 - f)/(3 (n-1)) + s/6.
 
-A held place has the weight 1 and any other `q`: the weights of the words of `n` places add up to `Z(n) = n! q^n sum
-over j <= n of z^j / j!`, `z = (1-q)/q`, hence `f = f(n) = Z(n-1)/Z(n)`, `p = f(n) f(n-1)` and `s = q^2 p`. The last
-term of the sum is the part `v(n)` of it, `1/v(n) = 1 + n/z + n (n-1)/z^2 + ..`, and `f(n) = 1/((1-q) v(n-1) + q n)`.
+The weights of the words of `n` places add up to `Z(n) = n! q^n sum over j <= n of z^j / j!`, `z = (1-q)/q`, hence
+`f = f(n) = Z(n-1)/Z(n)`, `p = f(n) f(n-1)` and `s = q^2 p`. The last term of the sum is the part `v(n)` of it, `1/v(n)
+= 1 + n/z + n (n-1)/z^2 + ..`, and `f(n) = 1/((1-q) v(n-1) + q n)`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optdp.errors import ProblemError
-from optdp.numbers.exact import ball, precision, upper_fraction
-from optdp.order.groups import Groups, Whole
+from optdp.numbers.exact import ball, check_whole, precision, shown, upper_fraction
+from optdp.objects import Public
+
+Whole = NDArray[np.int64]
+Reals = NDArray[np.float64]
+LARGEST_N = 10**7
+LARGEST_MEMBERS = 4 * 10**7
+"""The most members of all groups together: a search of so many takes some 3 GB, and minutes."""
+FILES = ("points", "graph", "data", "file")
+"""The entries of a file's [groups] that name another file."""
+CHUNK = 1_000_000
+"""How many members are looked at in one go."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups(Public):
+    """Who is shuffled with whom: groups of the records `0..n-1`. Make them with `Groups.of`.
+
+    Parameters
+    ----------
+    n : int
+        How many records there are.
+    starts, members : arrays of int
+        Group `g` is `members[starts[g]:starts[g+1]]`, increasing, without repetition.
+    points : array, optional
+        Where the records are, for orders that follow a curve through them.
+
+    Examples
+    --------
+    >>> from optdp import Groups
+    >>> groups = Groups.of([[0, 1], [1, 2, 3]], n=4)
+    >>> groups
+    Groups(n=4, groups=2, members=5)
+    >>> groups[1].tolist()
+    [1, 2, 3]
+    """
+
+    n: int
+    starts: Whole
+    members: Whole
+    points: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(cls, groups: Iterable[Sequence[int]], n: int, points: Any = None) -> Groups:
+        """Groups given one by one."""
+        check_whole(n, "n", 1, LARGEST_N)
+        listed = [_records(group, number) for number, group in enumerate(groups)]
+        for number, group in enumerate(listed):
+            if group.size and (group.min() < 0 or group.max() >= n):
+                wrong = int(group[(group < 0) | (group >= n)][0])
+                raise ProblemError(f"Groups must name records 0..{n - 1}. Found {wrong} in group {number}.")
+            if len(np.unique(group)) < len(group):
+                raise ProblemError(f"A group must name a record once. Found one twice in group {number}.")
+        members = np.concatenate([np.sort(group) for group in listed]) if listed else np.zeros(0, np.int64)
+        return cls(n, starts_of([len(group) for group in listed]), members.astype(np.int64), points)
+
+    def __repr__(self) -> str:
+        return f"Groups(n={self.n}, groups={len(self)}, members={len(self.members)})"
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, group: int) -> Whole:
+        return self.members[self.starts[group] : self.starts[group + 1]]
+
+    @cached_property
+    def sizes(self) -> Whole:
+        return np.diff(self.starts)
+
+    @cached_property
+    def owners(self) -> Whole:
+        """The group of every entry of `members`."""
+        return np.repeat(np.arange(len(self), dtype=np.int64), self.sizes)
+
+    @cached_property
+    def firsts(self) -> Whole:
+        """The first member of every group; 0 of an empty one."""
+        first = np.zeros(len(self), dtype=np.int64)
+        some = self.sizes > 0
+        first[some] = self.members[self.starts[:-1][some]]
+        return first
+
+    @cached_property
+    def side_by_side(self) -> int:
+        """The sensitivity of the largest group if its members stand side by side: no order is below."""
+        return int((self.sizes * (self.sizes - 1) // 2).max(initial=0))
+
+    @cached_property
+    def parts(self) -> tuple[int, Whole]:
+        """How many parts there are that no group joins, and in which of them every record is."""
+        from scipy.sparse import csgraph, csr_array  # verifying an order does without
+
+        ends = self.firsts[self.owners], self.members
+        joined = csr_array((np.ones(len(self.members)), ends), shape=(self.n, self.n))
+        count, part = csgraph.connected_components(joined, directed=False)
+        return int(count), part.astype(np.int64)
+
+    @cached_property
+    def digest(self) -> str:
+        """What names these groups: SHA-256 of `n`, the starts and the members, as little-endian 64-bit numbers."""
+        sums = hashlib.sha256(self.n.to_bytes(8, "little"))
+        for numbers in (self.starts, self.members):
+            sums.update(np.ascontiguousarray(numbers, dtype="<i8").data)
+        return sums.hexdigest()
+
+    def taken(self, which: Whole) -> Groups:
+        """Some of the groups, in an order, perhaps repeatedly."""
+        sizes = self.sizes[which]
+        check_members(int(sizes.sum()))
+        members = np.empty(int(sizes.sum()), dtype=np.int64)
+        starts = starts_of(sizes)
+        for start, stop in chunks(sizes):
+            some = runs(self.starts[which[start:stop]], sizes[start:stop])
+            members[starts[start] : starts[stop]] = self.members[some]
+        return Groups(self.n, starts, members, self.points)
+
+
+def check_members(count: int) -> None:
+    """Refuse groups that are too large together."""
+    if count > LARGEST_MEMBERS:
+        raise ProblemError(
+            f"All groups together may have {LARGEST_MEMBERS:,} members. Found {count:,} or more. "
+            "Take a smaller radius or fewer hops, or each different group once."
+        )
+
+
+def starts_of(sizes: Any) -> Whole:
+    """Where groups of these sizes start, and where the last one ends."""
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)))
+
+
+def runs(starts: Whole, sizes: Whole) -> Whole:
+    """The numbers `starts[i] .. starts[i]+sizes[i]-1`, for one `i` after the other."""
+    ends = np.cumsum(sizes)
+    shifts: Whole = np.repeat(starts - (ends - sizes), sizes) + np.arange(int(ends[-1]) if len(ends) else 0)
+    return shifts
+
+
+def chunks(sizes: Whole) -> Iterator[tuple[int, int]]:
+    """Runs of groups that have together about CHUNK members, or one group if that has more."""
+    ends = np.cumsum(sizes)
+    start = 0
+    while start < len(sizes):
+        before = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + CHUNK, side="right")))
+        yield start, stop
+        start = stop
+
+
+def _records(group: Any, number: int) -> NDArray[Any]:
+    """The record numbers of a group, as they are given."""
+    try:
+        found = np.asarray(group)
+    except ValueError:
+        found = np.zeros((0, 0))
+    if found.ndim == 1 and not found.size:
+        return np.zeros(0, dtype=np.int64)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise ProblemError(f"A group must be a list of record numbers. Found {shown(group)} as group {number}.")
+    return found
+
 
 DISTANCES = ("kendall", "hamming")
 MEANING = (

@@ -21,15 +21,11 @@ from scipy.sparse import coo_array, csgraph, csr_array
 
 from optdp.errors import ProblemError
 from optdp.numbers.ordered import times
-from optdp.order.groups import Groups, Whole
+from optdp.order.mechanism import Groups, Reals, Whole
 
-Reals = NDArray[np.float64]
-STEPS = 100
-"""Steps at most."""
-SETTLED = 1e-4
-"""A residual over the largest degree at which a component has settled."""
-LOST = 1e-10
-"""A direction of which less is left, next to the others, is none."""
+STEPS, SETTLED, LOST = 100, 1e-4, 1e-10
+"""Steps at most, a residual over the largest degree at which a component has settled, and what must be left of a
+direction next to the others, or it is none."""
 SWEEPS = 5
 """Jacobi rotations of a 3 x 3 matrix converge quadratically."""
 
@@ -157,7 +153,7 @@ CURVE_BITS = 62
 def adjacency(groups: Groups) -> csr_array:
     """The graph of the groups, symmetric, without loops, every edge with weight one."""
     owners, members = groups.owners, groups.members
-    centre = owners if own(groups) else _first_members(groups)[owners]
+    centre = owners if own(groups) else groups.firsts[owners]
     real = centre != members
     ends = np.concatenate((centre[real], members[real])), np.concatenate((members[real], centre[real]))
     graph = coo_array((np.ones(len(ends[0])), ends), shape=(groups.n, groups.n)).tocsr()
@@ -237,10 +233,15 @@ def _breadth_first(graph: csr_array, roots: Whole) -> tuple[Whole, Whole]:
     above = csr_array((np.ones(len(indices)), indices, starts), shape=(size + 1, size + 1))  # one vertex over the roots
     order, before = csgraph.breadth_first_order(above, size, directed=True)
     before[size] = size
-    depth, parent = (before != np.arange(size + 1)).astype(np.int64), before
+    return order[1:].astype(np.int64), depths(before)[:size] - 1
+
+
+def depths(parent: Whole) -> Whole:
+    """How far each vertex of a forest is from its root, which is its own parent."""
+    depth: Whole = (parent != np.arange(len(parent))).astype(np.int64)
     while (more := depth[parent]).any():
         depth, parent = depth + more, parent[parent]
-    return order[1:].astype(np.int64), depth[:size] - 1
+    return depth
 
 
 def spectral(groups: Groups) -> Whole:
@@ -273,37 +274,24 @@ def hilbert(groups: Groups) -> Whole:
     return together(groups, np.argsort(_hilbert_places(_points(groups, "hilbert")), kind="stable"))
 
 
-def together(groups: Groups, order: Whole) -> Whole:
-    """The same order with the components one after another, by where they begin: no sensitivity rises, since only
-    records that have nothing to do with a group leave the gaps between its members."""
-    count, label = groups.parts
-    if count == 1:
-        return order
-    seen = label[order]
+def together(groups: Groups, order: Whole, met: Whole | None = None) -> Whole:
+    """The same order with the components one after another, by where they begin, there or in the order `met`.
+
+    No sensitivity rises: only records that have nothing to do with a group leave the gaps between its members.
+    """
+    count, part = groups.parts
     begin = np.full(count, groups.n, dtype=np.int64)
-    np.minimum.at(begin, seen, np.arange(groups.n))
-    return order[np.argsort(begin[seen], kind="stable")]
+    np.minimum.at(begin, part[order if met is None else met], np.arange(groups.n))
+    return order[np.argsort(begin[part[order]], kind="stable")]
 
 
 def along(groups: Groups, order: Whole) -> Whole:
-    """The same order with parts that share no group one after another, as a curve through the points meets them.
+    """The same order with the components one after another, as a curve through the points meets them.
 
-    No sensitivity rises by it, but more is learned: the shuffle mixes records that follow each other in the order, and
-    now these are neighbours even if they are in no group together.
+    More is learned by it: the shuffle mixes records that follow each other in the order, and now these are neighbours
+    even if they are in no group together.
     """
-    if groups.points is None:
-        return order
-    count, part = groups.parts
-    met = np.full(count, groups.n, dtype=np.int64)
-    np.minimum.at(met, part[hilbert(groups)], np.arange(groups.n))
-    return order[np.argsort(met[part[order]], kind="stable")]
-
-
-def _first_members(groups: Groups) -> Whole:
-    first = np.zeros(len(groups), dtype=np.int64)
-    some = groups.sizes > 0
-    first[some] = groups.members[groups.starts[:-1][some]]
-    return first
+    return order if groups.points is None else together(groups, order, hilbert(groups))
 
 
 def _by_group_size(groups: Groups) -> Whole:
@@ -368,10 +356,3 @@ NEED_POINTS = frozenset({"sweep", "sort", "hilbert"})
 def applicable(groups: Groups) -> dict[str, Ordering]:
     """The orderings that these groups admit."""
     return {name: find for name, find in ORDERINGS.items() if groups.points is not None or name not in NEED_POINTS}
-
-
-def ordered(groups: Groups, name: str) -> Whole:
-    """The order that the ordering of this name finds."""
-    if name not in ORDERINGS:
-        raise ProblemError(f"ordering must be one of best, {', '.join(ORDERINGS)}. Found {name!r}.")
-    return ORDERINGS[name](groups)

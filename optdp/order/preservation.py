@@ -3,21 +3,17 @@
 A set `S` of `s` of the `n` records is preserved if, with probability at least `1-delta`, at least `eta s` of the values
 placed at its positions come from `S`. Let `Y` be the number of values that leave `S`, and `t = n - s`.
 
-Hamming, exactly. A word is a set of places that is held, of weight `(1-q)^k q^(n-k)`, and a shuffle of the others
-(optdp.order.sampling). If `m` places of `S` and `p` others are not held, `C(m,j) m! C(p,j) p!` shuffles have `Y = j`:
-which values leave, which enter, and where they are put. Everything factors, and with `z = (1-q)/q`
+Hamming, exactly. With `z = (1-q)/q` everything factors (docs/mathematics.md, "What a set keeps"):
 
     Pr[Y = j] ~ b_s(j) b_t(j),    b_s(j) = sum over i of z^i / i! C(s-i, j) = [x^s] e^(zx) x^j / (1-x)^(j+1).
 
 Differentiating the series gives `(j+2) b(j+2) = (s-j) b(j) + (s-2j-2-z) b(j+1)`: read upwards as long as the last
-coefficient is positive, and downwards from there on, nothing cancels. As `C(s-i, j+1) / C(s-i, j)` falls with `i`, and
-the law of `i` moves up with `z`, the likelihood ratio of `Y` for two values of `z` is monotone: a larger `theta` never
-preserves less, and bisection finds the smallest that is enough.
+coefficient is positive, and downwards from there on, nothing cancels. The likelihood ratio of `Y` for two values of `z`
+is monotone: a larger `theta` never preserves less, and bisection finds the smallest that is enough.
 
-Kendall, by simulation. Of `R` independent shuffles let `X_(1) <= .. <= X_(R)` be how many values stayed in `S`. If `x`
-is the largest number with `Pr[X < x] <= delta`, then `X_(r) > x` says that at most `r-1` draws had `X <= x`, an event
-of probability above `delta`: it happens with probability `Pr[Bin(R, delta) <= r-1]` at most. The largest `r` for which
-this is `1 - confidence` or less makes `X_(r)` a lower bound, whatever the law; it is Clopper and Pearson's.
+Kendall, by simulation. Of `R` independent shuffles let `X_(1) <= .. <= X_(R)` be how many values stayed in `S`. The
+largest `r` with `Pr[Bin(R, delta) <= r-1] <= 1 - confidence` makes `X_(r)` a lower bound, whatever the law (Clopper and
+Pearson).
 """
 
 from __future__ import annotations
@@ -45,7 +41,7 @@ from optdp.numbers.exact import (
     to_fraction,
     upper_fraction,
 )
-from optdp.order.groups import Whole
+from optdp.order.mechanism import Whole
 from optdp.order.sampling import Window, checked_ratio, kendall_word
 
 EXACT = 60
@@ -77,7 +73,7 @@ def hamming_theta(n: int, size: int, eta: Number, delta: Number, digits: int = 6
     risk, gone = _risk(delta), size - _wanted(eta, size)
 
     def enough(theta: float) -> bool:
-        return Leaving(n, size, _ratio(theta)).beyond(gone) <= risk
+        return Leaving(n, size, geometric_ratio(Fraction(theta))).beyond(gone) <= risk
 
     if enough(0.0):
         return 0.0
@@ -230,7 +226,7 @@ def kendall_theta(
         raise ProblemError(f"runs must be at least {least:,} for this delta and confidence. Found {runs:,}.")
 
     def enough(theta: float) -> bool:
-        kept, size = kendall_kept(positions, n, _ratio(theta), runs, source)
+        kept, size = kendall_kept(positions, n, geometric_ratio(Fraction(theta)), runs, source)
         return max(2 * size - n, int(kept[place - 1])) >= wanted
 
     if enough(0.0):
@@ -258,10 +254,6 @@ def _place(runs: int, risk: Fraction, doubt: Fraction) -> int:
 
 
 # ------------------------------------------------------------------------------------------------- what is asked
-def _ratio(theta: float) -> Fraction:
-    return geometric_ratio(Fraction(theta))
-
-
 def _wanted(eta: Number, size: int) -> int:
     """How many of `size` values an `eta` asks for."""
     share = _decimal(eta, "eta")

@@ -12,8 +12,7 @@ from pydantic import StrictStr
 from optdp.errors import ProblemError
 from optdp.files.models import Exact, Problem, entries, entry, plain_number
 from optdp.numbers.exact import Number, check_between, show, shown, to_fraction
-from optdp.order.groups import Groups
-from optdp.order.mechanism import DISTANCES, MEANING
+from optdp.order.mechanism import DISTANCES, MEANING, Groups
 from optdp.order.orderings import ORDERINGS
 from optdp.order.sources import GroupsModel
 from optdp.order.study import Study, StudyModel

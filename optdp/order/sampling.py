@@ -2,22 +2,18 @@
 
 A word `W` is a permutation of the positions `0..n-1` of the reference order: the value at position `W[k]` goes to
 position `k`. Its law is `Pr[W] ~ q^d(W)`, `q = e^-theta`, where `d` counts inversions (Kendall) or places `W[k] != k`
-(Hamming). `q = 1` is the uniform shuffle, `q = 0` leaves everything in place.
+(Hamming). `q = 1` is the uniform shuffle, `q = 0` leaves everything in place. docs/mathematics.md proves what follows.
 
 Kendall. Insert the values `0, 1, ..` one after the other, value `i` with `V_i` in `0..i` of the earlier ones behind it.
-Every word has one such code, and `sum V_i` inversions: the `V_i` are independent with `Pr[V_i = v] ~ q^v`. If `G` is
-geometric, `Pr[G = g] = (1-q) q^g`, then `G mod m` has `Pr[v] = sum over k of (1-q) q^(v+km) ~ q^v`: it is `V_(m-1)`.
-For `G = 2^s H + L` with `0 <= L < 2^s` one has `q^G = (q^(2^s))^H q^L`: the digits `H` and `L` are independent, `H`
-geometric of ratio `q^(2^s)` and `L` of ratio `q`, cut off at `2^s`; and so on with the digits of `L`, down to single
-bits, of which bit `j` is one with probability `q^(2^j) / (1 + q^(2^j))`. Hence a `q` however near to one needs a few
-short tables only. A digit of ratio `e^M` on `0..m-1`, or on all whole numbers, is drawn by inversion of
+The `V_i` are independent with `Pr[V_i = v] ~ q^v`: a geometric number modulo `i + 1`. It is drawn by its digits, which
+are independent: for `G = 2^s H + L`, `H` is geometric of ratio `q^(2^s)`, and `L` of ratio `q`, cut off at `2^s`. Hence
+a `q` however near to one needs a few short tables only. A digit of ratio `e^M` on `0..m-1`, or on all whole numbers, is
+drawn by inversion of
 
     F(v) = (1 - e^(M (v+1))) / (1 - e^(M m)):    it is floor(log(1 - U (1 - e^(M m))) / M).
 
-Hamming. As `1 = q + (1-q)`, for a word that leaves `f` places alone `q^(n-f)` is the sum over subsets `K` of these of
-`(1-q)^|K| q^(n-|K|)`. Thus a word is a set `K` that is held and a uniform shuffle of the rest. There are
-`C(n,k) (n-k)!` of these with `|K| = k`, so that the number held has `Pr[k] ~ z^k / k!` on `0..n`, `z = (1-q)/q`: a
-Poisson law cut off at `n`. Given the number, the set is uniform.
+Hamming. A word is a set of places that is held and a uniform shuffle of the rest. The number held has `Pr[k] ~
+z^k / k!` on `0..n`, `z = (1-q)/q`, a Poisson law cut off at `n`. Given the number, the set is uniform.
 """
 
 from __future__ import annotations
@@ -34,13 +30,11 @@ from flint import arb, fmpz
 from optdp.errors import ProblemError
 from optdp.numbers.draws import CHUNK, ROUNDS, Source
 from optdp.numbers.exact import Number, ball, check_whole, floor_scaled, precision, shown, to_fraction
-from optdp.numbers.negative_binomial import SOURCE_BITS, looked_up
-from optdp.order.groups import LARGEST_N, Whole
+from optdp.numbers.sgdl import SOURCE_BITS, looked_up
+from optdp.order.mechanism import LARGEST_N, Whole
 
 DIGIT_BITS = 10
 """The most bits of one digit: the longest table of a digit that is cut off has `2^DIGIT_BITS` entries."""
-Level = tuple[int, int, int, int]
-"""A merge: where it starts, of how many pairs of blocks, and the width of a left and of a right one."""
 SMALL = 8
 """Up to this width two blocks are merged by comparing all pairs."""
 
@@ -76,19 +70,6 @@ def uniform_word(source: Source, n: int) -> Whole:
         if n == 1 or (sorted_keys[1:] != sorted_keys[:-1]).all():
             return found.astype(np.int64, copy=False)
     raise _not_random()
-
-
-def inversions(word: Whole) -> int:
-    """How many pairs of `word`, any permutation of `0..n-1`, stand in the wrong order."""
-    values = _permutation(word)
-    total, items = 0, values.copy()
-    for level in _levels(len(values)):
-        _, rows, left, right = level
-        part = _pairs(values, level)
-        passed = _passed(part[:, :left], part[:, left:])
-        total += rows * left * right - int(passed.sum())
-        _merge(values, items, level, passed, part[:, left:])
-    return total
 
 
 # ------------------------------------------------------------------------------------------------- Kendall
@@ -170,16 +151,24 @@ def word_of(code: Whole) -> Whole:
     block's place `b` is, before the first, `b + #{j: a_j - j <= b}`; thus two blocks are merged into one.
     """
     places, items = code[::-1].copy(), np.arange(len(code), dtype=np.int64)[::-1].copy()
-    for level in _levels(len(code)):
-        part, left = _pairs(places, level), level[2]
+    for start, rows, left, right in _levels(len(code)):
+        block, shape = slice(start, start + rows * (left + right)), (rows, left + right)
+        part = places[block].reshape(shape)
         passed = _passed(part[:, :left] - np.arange(left), part[:, left:])
-        _merge(places, items, level, passed, part[:, left:] + passed)
+        at = passed + np.arange(right) + (np.arange(rows) * (left + right))[:, None]
+        first = np.ones(part.size, np.bool_)
+        first[at] = False
+        for array, behind in ((places, part[:, left:] + passed), (items, items[block].reshape(shape)[:, left:])):
+            merged = np.empty(part.size, np.int64)
+            merged[at] = behind
+            merged[first] = array[block].reshape(shape)[:, :left].ravel()
+            array[block] = merged
     return items[::-1].copy()
 
 
-def _levels(n: int) -> list[Level]:
-    """The merges of neighbouring blocks until one is left."""
-    found, width = list[Level](), 1
+def _levels(n: int) -> list[tuple[int, int, int, int]]:
+    """The merges of neighbouring blocks until one is left: where, of how many pairs, and how wide both are."""
+    found, width = list[tuple[int, int, int, int]](), 1
     while width < n:
         rows, rest = divmod(n, 2 * width)
         found += [(0, rows, width, width)] if rows else []
@@ -201,25 +190,6 @@ def _passed(left: Whole, right: Whole) -> Whole:
     place = np.searchsorted((left + first * span).ravel(), (right + first * span).ravel(), side="right")
     found = place.reshape(right.shape) - first * width
     return found
-
-
-def _merge(keys: Whole, items: Whole, level: Level, passed: Whole, moved: Whole) -> None:
-    """Merge pairs of blocks in place: the right one's keys become `moved`, behind `passed` entries of the left."""
-    start, rows, left, right = level
-    stop = start + rows * (left + right)
-    at = passed + np.arange(right) + (np.arange(rows) * (left + right))[:, None]
-    first = np.ones(stop - start, np.bool_)
-    first[at] = False
-    for array, after in ((keys, moved), (items, _pairs(items, level)[:, left:])):
-        merged = np.empty(stop - start, np.int64)
-        merged[at] = after
-        merged[first] = _pairs(array, level)[:, :left].ravel()
-        array[start:stop] = merged
-
-
-def _pairs(array: Whole, level: Level) -> Whole:
-    start, rows, left, right = level
-    return array[start : start + rows * (left + right)].reshape(rows, left + right)
 
 
 # ------------------------------------------------------------------------------------------------- Hamming
@@ -315,16 +285,6 @@ def checked_ratio(n: int, q: Number) -> Fraction:
     if not 0 <= share <= 1:
         raise ProblemError(f"q must lie between 0 and 1. Found {shown(q)}. Write e^-theta of a theta from 0 on.")
     return share
-
-
-def _permutation(word: object) -> Whole:
-    values = np.array(word)
-    if values.ndim != 1 or (values.dtype.kind not in "iu" and values.size):
-        raise ProblemError(f"A word must be a list of whole numbers. Found {shown(word)}.")
-    missing = np.setdiff1d(np.arange(len(values)), values)
-    if len(missing):
-        raise ProblemError(f"A word must be a permutation of 0..{len(values) - 1}. Found one without {missing[0]}.")
-    return values.astype(np.int64)
 
 
 def _not_random() -> ProblemError:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,11 @@ from optdp.errors import ProblemError
 from optdp.files.atomic import check_apart, check_writable
 from optdp.numbers.draws import Source
 from optdp.numbers.exact import show
-from optdp.order.bounds import lower_bound
-from optdp.order.descent import Descent, Tables, distinct
 from optdp.order.format import write_order
-from optdp.order.groups import FILES, Groups, Whole
 from optdp.order.mechanism import (
+    FILES,
+    Groups,
+    Whole,
     alpha_of,
     dispersion,
     near_uniform,
@@ -39,10 +40,11 @@ from optdp.order.mechanism import (
     sensitivity,
     width,
 )
-from optdp.order.orderings import along, applicable, ordered, together
+from optdp.order.orderings import ORDERINGS, along, applicable, bfs, together
 from optdp.order.problem import OrderShuffle
 from optdp.order.sampling import check_order, shuffled
-from optdp.order.study import Findings
+from optdp.order.search import Descent, Tables, distinct, lower_bound
+from optdp.order.study import StudyFindings
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Sheet
 from optdp.work import Progress, expect, silent
@@ -64,15 +66,6 @@ FINISH = (1e-6, 4e-7, 0.0)
 """What it is charged to set a descent up, and to measure what it found."""
 
 
-@dataclass(frozen=True)
-class Step:
-    """One thing that was tried: what, the least sensitivity known after it, and when."""
-
-    name: str
-    sensitivity: int
-    seconds: float
-
-
 @dataclass
 class Found:
     """The best order so far. `proved`: no order at all has a lower sensitivity."""
@@ -82,14 +75,12 @@ class Found:
     ordering: str
     status: str = "complete"
     proved: bool = False
-    seconds: float = 0.0
-    history: list[Step] = field(default_factory=list)
+    history: list[tuple[str, int]] = field(default_factory=list)
+    """What was tried, and its sensitivity."""
 
 
 def best_order(groups: Groups, budget_seconds: float = 60.0, progress: Progress = silent) -> Found:
     """Search for about so many seconds (`Budget`), or until interrupted (Ctrl-C): the best so far, "interrupted"."""
-    if not 0.0 <= budget_seconds < float("inf"):
-        raise ProblemError(f"budget must be a number of seconds, not negative. Found {budget_seconds}.")
     budget = Budget(budget_seconds)
     start = np.arange(groups.n, dtype=np.int64)
     with work.held(later=False):
@@ -101,7 +92,6 @@ def best_order(groups: Groups, budget_seconds: float = 60.0, progress: Progress 
         _search(groups, budget, best, progress)
     except KeyboardInterrupt:
         best.status = "interrupted"
-    best.seconds = time.perf_counter() - budget.begun
     return best
 
 
@@ -109,7 +99,7 @@ def _search(groups: Groups, budget: Budget, best: Found, progress: Progress) -> 
     def offer(name: str, order: Whole, value: int) -> None:
         if value < best.sensitivity:
             best.order, best.sensitivity, best.ordering = order, value, name
-        best.history.append(Step(name, value, time.perf_counter() - budget.begun))
+        best.history.append((name, value))
 
     met: dict[str, tuple[int, Whole]] = {}
     parts, members = groups.parts[0], len(groups.members)
@@ -124,14 +114,14 @@ def _search(groups: Groups, budget: Budget, best: Found, progress: Progress) -> 
         budget.spend(ORDERING * members + beyond(0, members, MORE) + charge)
         met[name] = sensitivity(groups, order), order
         offer(name, order, met[name][0])
-    best.proved = best.sensitivity <= int((groups.sizes * (groups.sizes - 1) // 2).max(initial=0))
+    best.proved = best.sensitivity <= groups.side_by_side
     if groups.n <= SMALL and not best.proved:
         progress("all orders")
         offer("exact", *enumerated(groups, best.order))
         best.proved = True
     if not best.proved:
         _descents(groups, budget, met, offer, progress)
-        best.proved = best.sensitivity <= int((groups.sizes * (groups.sizes - 1) // 2).max(initial=0))
+        best.proved = best.sensitivity <= groups.side_by_side
 
 
 def _descents(
@@ -205,6 +195,16 @@ MOST_BOUND = 15.0
 """Seconds for the lower bound, or a quarter of the budget if that is less."""
 
 
+SIMULATED = ("rho", "rho_local", "rho_uniform", "error", "error_local", "error_uniform")
+"""What a study finds."""
+
+
+def _simulated(name: str) -> Any:
+    """A figure of the findings, or of the paper's."""
+    find = attrgetter(name if name.startswith("paper.") else f"findings.{name}")
+    return property(lambda self: find(self))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OrderSolution(Outcome):
     """The order, and the shuffle around it: `alpha` is what the deployed `q` promises, recomputed from the order."""
@@ -255,50 +255,22 @@ class OrderSolution(Outcome):
         return float(self.sensitivity)
 
     @cached_property
-    def findings(self) -> Findings:
+    def findings(self) -> StudyFindings:
         """What an adversary and an analyst get out of it, simulated when asked for."""
         if self.problem.study is None:
             raise ProblemError("Simulations need the true values: a [study] table, or study = Study(...).")
-        return Findings(self.problem.study, self.problem.groups, self.order, self.q, self.problem.distance)
+        return StudyFindings(self.problem.study, self.problem.groups, self.order, self.q, self.problem.distance)
 
     @property
-    def paper(self) -> Findings:
+    def paper(self) -> StudyFindings:
         """The same with E's own order and its bound of the sensitivity."""
-        groups, order = self.problem.groups, ordered(self.problem.groups, "bfs")
+        groups, order = self.problem.groups, bfs(self.problem.groups)
         q = ratio(self.problem.alpha, paper_sensitivity(groups, order))
         return replace(self.findings, order=order, q=q)
 
-    @property
-    def rho(self) -> float:
-        return self.findings.rho
-
-    @property
-    def rho_local(self) -> float:
-        return self.findings.rho_local
-
-    @property
-    def rho_uniform(self) -> float:
-        return self.findings.rho_uniform
-
-    @property
-    def paper_rho(self) -> float:
-        return self.paper.rho
-
-    @property
-    def error(self) -> float:
-        return self.findings.error
-
-    @property
-    def error_local(self) -> float:
-        return self.findings.error_local
-
-    @property
-    def error_uniform(self) -> float:
-        return self.findings.error_uniform
-
-    @property
-    def paper_error(self) -> float:
-        return self.paper.error
+    rho, rho_local, rho_uniform = _simulated("rho"), _simulated("rho_local"), _simulated("rho_uniform")
+    error, error_local, error_uniform = _simulated("error"), _simulated("error_local"), _simulated("error_uniform")
+    paper_rho, paper_error = _simulated("paper.rho"), _simulated("paper.error")
 
     def shuffle(self, values: Any, source: Source | None = None) -> Any:
         """The values as they are released, drawn with secure bits unless a source with a seed is given."""
@@ -313,10 +285,6 @@ class OrderSolution(Outcome):
         from optdp.report.notebook import of_order
 
         return of_order(self)
-
-    def _simulated(self) -> dict[str, float]:
-        names = ("rho", "rho_local", "rho_uniform", "error", "error_local", "error_uniform")
-        return {name: getattr(self, name) for name in names}
 
     def sheet(self) -> Sheet:
         """The order's sensitivity between what nobody can pass and E's bound, and the shuffle that it allows."""
@@ -343,7 +311,7 @@ class OrderSolution(Outcome):
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""
         try:
-            simulated = {} if self.problem.study is None else self._simulated()
+            simulated = {} if self.problem.study is None else {name: getattr(self, name) for name in SIMULATED}
             status, note = self.status, self.note
         except KeyboardInterrupt:  # the order stands without them
             simulated, status = {}, "interrupted"
@@ -397,7 +365,7 @@ def solve_order(problem: OrderShuffle, backend: str = "", progress: Progress = s
         order, name, status = np.arange(groups.n, dtype=np.int64), "as-is", "optimal"
     else:
         progress(problem.ordering)
-        order, name = ordered(groups, problem.ordering), problem.ordering
+        order, name = ORDERINGS[problem.ordering](groups), problem.ordering
     check_order(order, groups.n)
     progress("the exact sensitivity")
     with work.held(later=False):  # without these all that was found would be lost
@@ -425,12 +393,12 @@ def solve_order(problem: OrderShuffle, backend: str = "", progress: Progress = s
 def _bounded(problem: OrderShuffle, largest: int, status: str, progress: Progress) -> tuple[int, str]:
     """What no order is below, and the status after that; an interrupted search is not kept waiting for it."""
     groups = problem.groups
-    below = int((groups.sizes * (groups.sizes - 1) // 2).max(initial=0))
+    below = groups.side_by_side
     if work.stopped() is not None:
         status = "interrupted"
     if status != "interrupted":
         try:
-            below = max(below, lower_bound(groups, min(MOST_BOUND, problem.budget / 4), progress))
+            below = lower_bound(groups, min(MOST_BOUND, problem.budget / 4), progress)
         except KeyboardInterrupt:
             status = "interrupted"
     if below >= largest:

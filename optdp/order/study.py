@@ -37,9 +37,9 @@ from optdp.files.data import read_columns
 from optdp.files.models import Exact, Strict, plain_number
 from optdp.numbers.draws import Source
 from optdp.numbers.exact import check_between, check_whole, shown
-from optdp.order.groups import LARGEST_N, Groups, Whole, runs
-from optdp.order.neighbourhoods import Reals, check_points, from_graph
+from optdp.order.mechanism import LARGEST_N, Groups, Reals, Whole, runs
 from optdp.order.sampling import check_order, shuffled, uniform_word
+from optdp.order.sources import check_points, from_graph
 
 COLOURS = 8
 APART = 4.0
@@ -67,7 +67,7 @@ def uniforms(source: Source, size: int) -> Reals:
     return found
 
 
-NEIGHBOURS = 25
+NEIGHBOURS, NEARLY_ALL = 25, 0.9
 CHUNK = 4096
 """How many records are looked at in one go."""
 
@@ -165,18 +165,10 @@ def recovery(
 
 
 def vulnerable(
-    neighbours: Whole,
-    values: ArrayLike,
-    k: int,
-    eps: float,
-    shuffle: Shuffle,
-    source: Source,
-    trials: int = 50,
-    share: float = 0.9,
+    neighbours: Whole, values: ArrayLike, k: int, eps: float, shuffle: Shuffle, source: Source, trials: int = 50
 ) -> float:
-    """The fraction `rho` of records that are guessed in more than a `share` of the draws."""
-    check_between(share, "share", 0.0, 1.0)
-    return float(np.mean(recovery(neighbours, values, k, eps, shuffle, source, trials) > share))
+    """The fraction `rho` of records that are guessed in more than `NEARLY_ALL` of the draws."""
+    return float(np.mean(recovery(neighbours, values, k, eps, shuffle, source, trials) > NEARLY_ALL))
 
 
 def check_values(values: ArrayLike, k: int) -> Whole:
@@ -279,11 +271,6 @@ def learnability_error(model: Model, released: ArrayLike, truth: Reals, k: int, 
     return total_variation(debiased(model(told), k, eps), truth)
 
 
-def uniform_error(truth: Reals) -> float:
-    """That of guessing the uniform distribution everywhere, which E divides by."""
-    return total_variation(np.full_like(truth, 1.0 / truth.shape[1]), truth)
-
-
 def total_variation(found: Reals, truth: Reals) -> float:
     """The mean over all rows."""
     return float(np.abs(found - truth).sum(axis=1).mean() / 2.0)
@@ -324,7 +311,7 @@ class Study:
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class StudyFindings:
     """The fraction of vulnerable people and the error of what can be learned, for an order, and at both ends."""
 
     study: Study
@@ -333,29 +320,12 @@ class Findings:
     q: Fraction
     distance: str
 
-    @cached_property
-    def rho(self) -> float:
-        return self._attacked(self._ours)
-
-    @cached_property
-    def rho_local(self) -> float:
-        return self._attacked(no_shuffle(self.groups.n))
-
-    @cached_property
-    def rho_uniform(self) -> float:
-        return self._attacked(uniform_shuffle(self.groups.n))
-
-    @cached_property
-    def error(self) -> float:
-        return self._learned(self._ours)
-
-    @cached_property
-    def error_local(self) -> float:
-        return self._learned(no_shuffle(self.groups.n))
-
-    @cached_property
-    def error_uniform(self) -> float:
-        return self._learned(uniform_shuffle(self.groups.n))
+    rho = cached_property(lambda self: self._attacked(self._ours))
+    rho_local = cached_property(lambda self: self._attacked(no_shuffle(self.groups.n)))
+    rho_uniform = cached_property(lambda self: self._attacked(uniform_shuffle(self.groups.n)))
+    error = cached_property(lambda self: self._learned(self._ours))
+    error_local = cached_property(lambda self: self._learned(no_shuffle(self.groups.n)))
+    error_uniform = cached_property(lambda self: self._learned(uniform_shuffle(self.groups.n)))
 
     @property
     def _ours(self) -> Shuffle:

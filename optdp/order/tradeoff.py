@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike
 
 from optdp.numbers.draws import Source
 from optdp.numbers.exact import Number, check_whole, to_fraction
-from optdp.order.groups import Groups, Whole
-from optdp.order.mechanism import paper_sensitivity, placed, ratio, sensitivities, sensitivity
-from optdp.order.neighbourhoods import Reals, from_points
+from optdp.order.mechanism import Groups, Reals, Whole, paper_sensitivity, placed, ratio, sensitivities, sensitivity
+from optdp.order.mechanism import widths as wide_groups
 from optdp.order.orderings import Ordering, along, applicable, bfs
+from optdp.order.sources import from_points
 from optdp.order.study import (
     Model,
     Shuffle,
@@ -38,7 +38,7 @@ Measure = Callable[[Shuffle], float]
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class OrderDesign:
     """An order of the records, an alpha, and the sensitivity that it is for: the exact one and E's."""
 
     at: float
@@ -53,22 +53,13 @@ class Design:
     paper_order: Whole
     paper_sensitivity: int
 
+    @property
+    def theta(self) -> float:
+        return float(self.alpha) / self.sensitivity if self.sensitivity else math.inf
 
-@dataclass(frozen=True)
-class Row:
-    """One design: what was measured with the exact sensitivity, and with E's order and bound."""
-
-    at: float
-    group_size: float
-    covered: float
-    sensitivity: int
-    paper_sensitivity: int
-    theta: float
-    paper_theta: float
-    found: float
-    paper_found: float
-    spread: float
-    """The standard deviation of what was found over the shuffler's draws."""
+    @property
+    def paper_theta(self) -> float:
+        return float(self.alpha) / self.paper_sensitivity if self.paper_sensitivity else math.inf
 
     @property
     def gain(self) -> float:
@@ -76,11 +67,21 @@ class Row:
         return self.paper_sensitivity / self.sensitivity if self.sensitivity else 1.0
 
 
+@dataclass(frozen=True, eq=False)
+class MeasuredDesign(OrderDesign):
+    """What was measured with the exact sensitivity, and with E's order and bound."""
+
+    found: float
+    paper_found: float
+    spread: float
+    """The standard deviation of what was found over the shuffler's draws."""
+
+
 @dataclass(frozen=True)
 class TradeOff:
     """A row for each design, and the two ends."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[MeasuredDesign, ...]
     local: float
     """Without a shuffle."""
     uniform: float
@@ -95,7 +96,7 @@ def least(groups: Groups) -> Whole:
 
 def radius_sweep(
     points: ArrayLike, radii: Iterable[float], alpha: Number, order: Ordering = least, paper: Ordering = bfs
-) -> list[Design]:
+) -> list[OrderDesign]:
     """Groups by ever larger radii, at one alpha."""
     share = to_fraction(alpha, "alpha")
     sizes = ((radius, from_points(points, radius)) for radius in radii)
@@ -104,33 +105,31 @@ def radius_sweep(
 
 def alpha_sweep(
     groups: Groups, alphas: Iterable[Number], order: Ordering = least, paper: Ordering = bfs
-) -> list[Design]:
+) -> list[OrderDesign]:
     """The same groups at several alphas."""
     ours, theirs = order(groups), paper(groups)
     shares = [to_fraction(alpha, "alpha") for alpha in alphas]
     return [_design(float(share), groups, share, ours, theirs) for share in shares]
 
 
-def width_sweep(groups: Groups, widths: Iterable[int], alpha: Number, order: Ordering = bfs) -> list[Design]:
+def width_sweep(groups: Groups, widths: Iterable[int], alpha: Number, order: Ordering = bfs) -> list[OrderDesign]:
     """E's way for a graph, whose largest groups nothing but the uniform shuffle serves: alpha is promised to those
     groups only that are not wider than the width; for them E takes `w (w+1) / 2`, and the exact sensitivity is less.
     """
     ours, share = order(groups), to_fraction(alpha, "alpha")
-    place, some = placed(groups, ours), groups.sizes > 0
-    wide, exact = np.zeros(len(groups), dtype=np.int64), sensitivities(groups, ours)
-    wide[some] = place[groups.starts[1:][some] - 1] - place[groups.starts[:-1][some]]
+    wide, exact = wide_groups(groups, placed(groups, ours)), sensitivities(groups, ours)
     found = []
     for width in widths:
         check_whole(width, "The width", 0, groups.n)
         fine, bound = wide <= width, width * (width + 1) // 2
         size = float(groups.sizes[fine].mean()) if fine.any() else 0.0
         delta = int(exact[fine].max(initial=0))
-        found.append(Design(float(width), size, float(fine.mean()), share, ours, delta, ours, bound))
+        found.append(OrderDesign(float(width), size, float(fine.mean()), share, ours, delta, ours, bound))
     return found
 
 
 def attack_curve(
-    designs: Iterable[Design],
+    designs: Iterable[OrderDesign],
     neighbours: Whole,
     values: ArrayLike,
     k: int,
@@ -147,7 +146,7 @@ def attack_curve(
 
 
 def learnability_curve(
-    designs: Iterable[Design],
+    designs: Iterable[OrderDesign],
     model: Model,
     truth: Reals,
     values: ArrayLike,
@@ -165,7 +164,7 @@ def learnability_curve(
     return _curve(designs, error, len(held), repeats)
 
 
-def _curve(designs: Iterable[Design], measure: Measure, n: int, repeats: int) -> TradeOff:
+def _curve(designs: Iterable[OrderDesign], measure: Measure, n: int, repeats: int) -> TradeOff:
     check_whole(repeats, "repeats", 1, 10**6)
 
     def measured(shuffle: Shuffle) -> tuple[float, float]:
@@ -176,18 +175,15 @@ def _curve(designs: Iterable[Design], measure: Measure, n: int, repeats: int) ->
     uniform, _ = measured(uniform_shuffle(n))
     rows = []
     for design in designs:
-        exact, bound, alpha = design.sensitivity, design.paper_sensitivity, design.alpha
-        theta, paper_theta = (float(alpha) / delta if delta else math.inf for delta in (exact, bound))
-        found, spread = measured(order_shuffle(design.order, ratio(alpha, exact)))
-        paper, _ = measured(order_shuffle(design.paper_order, ratio(alpha, bound)))
-        size, covered = design.group_size, design.covered
-        rows.append(Row(design.at, size, covered, exact, bound, theta, paper_theta, found, paper, spread))
+        found, spread = measured(order_shuffle(design.order, ratio(design.alpha, design.sensitivity)))
+        paper, _ = measured(order_shuffle(design.paper_order, ratio(design.alpha, design.paper_sensitivity)))
+        rows.append(MeasuredDesign(**vars(design), found=found, paper_found=paper, spread=spread))
     return TradeOff(tuple(rows), local, uniform)
 
 
-def _design(at: float, groups: Groups, alpha: Fraction, order: Whole, paper: Whole) -> Design:
+def _design(at: float, groups: Groups, alpha: Fraction, order: Whole, paper: Whole) -> OrderDesign:
     exact, bound = sensitivity(groups, order), paper_sensitivity(groups, paper)
-    return Design(at, float(groups.sizes.mean()), 1.0, alpha, order, exact, paper, bound)
+    return OrderDesign(at, float(groups.sizes.mean()), 1.0, alpha, order, exact, paper, bound)
 
 
 def _way(groups: Groups, order: Whole) -> float:

@@ -129,7 +129,7 @@ class Observer:
         if self.margin is not None:
             parts.append(f"within {show(self.margin)}")
         if self.known:
-            parts.append(f"{self.known} known")
+            parts.append("everybody else known" if self.known == "all" else f"{self.known} known")
         return ", ".join(parts) or "the population"
 
     @property
@@ -196,6 +196,11 @@ class Observer:
 
     def _ends_of(self, law: Distribution, largest: int) -> Ends:
         if self.between is not None:
+            if len(law) != largest + 1:
+                raise ProblemError(
+                    f"between is for people who all contribute 0..{largest}. Found a kind of person with "
+                    f"0..{len(law) - 1}. Write zeros for what they never contribute."
+                )
             if len(self.between[0]) != largest + 1:
                 raise ProblemError(
                     f"between must be for the population's contributions 0..{largest}. "

@@ -8,7 +8,7 @@ KINDS = (
         "the best certified plan for several entities of whom only the sum is seen",
         problem="optdp.plan.problem:MultiLTE",
         solve="optdp.plan.solve:solve_plan",
-        target="optdp.plan.solve:check_target",
+        target="optdp.plan.format:check_target",
         bounded=True,
     ),
 )

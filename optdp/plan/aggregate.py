@@ -30,11 +30,7 @@ class Aggregate:
 
 
 def join(
-    member: Member,
-    value: int,
-    addresses: Sequence[str],
-    timeout: float = 60.0,
-    listen: str | None = None,
+    member: Member, value: int, addresses: Sequence[str], timeout: float = 60.0, listen: str | None = None
 ) -> Aggregate:
     """Run the secure sum of a plan as the party whose file is given, all that it needs.
 

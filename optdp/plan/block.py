@@ -17,7 +17,7 @@ given the aggregate, and every row sums to about 1. Few entries of an optimal ta
 generated: rows when they are violated, entries when the prices of the rows say that they pay.
 
 Where the simplex method ends depends on the last bit of every coefficient, so that all are computed in one order
-(`math/ordered.py`): the same program, and so the same table, on every machine.
+(`numbers/ordered.py`): the same program, and so the same table, on every machine.
 """
 
 from __future__ import annotations
@@ -45,11 +45,6 @@ AT_ONCE = 40
 """The most rows that one direction of a view adds in one round, evenly spread over the violated ones."""
 
 
-def _tiny(law: Array) -> Any:
-    """Aggregates less likely than this are left to the certificate: numbers of this type cannot tell them."""
-    return np.finfo(law.dtype).tiny * law.dtype.type(1e50)
-
-
 @dataclass(frozen=True)
 class View:
     """`rest_one * y_one` and `rest_other * y_other` must stay within `epsilon` of each other."""
@@ -72,7 +67,7 @@ class View:
 
 def _quotients(one: Array, other: Array) -> tuple[Array, Array]:
     """Both quotients of two laws at every aggregate; 1 where it is too rare to tell."""
-    seen = np.maximum(one, other) > _tiny(one)
+    seen = np.maximum(one, other) > np.finfo(one.dtype).tiny * one.dtype.type(1e50)  # the certificate sees the others
     above, below = np.ones(len(one)), np.ones(len(one))
     with np.errstate(divide="ignore"):
         above[seen], below[seen] = one[seen] / other[seen], other[seen] / one[seen]

@@ -1,4 +1,4 @@
-"""What is proved of a plan of several entities, whatever the method that found it."""
+"""What is proved of a plan of several entities, whatever the method that found it, and a bound for every plan."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 from optdp.errors import CertificateError
 from optdp.numbers.exact import figure
 from optdp.objects import Public
+from optdp.people.population import Population
 from optdp.plan.problem import MultiLTE
 from optdp.sheet import Listing, decimal
+from optdp.single.problem import SingleLTE
 
 EXPLANATION = (
     "epsilon bounds how far any aggregate moves the belief about one person of an observer whose knowledge of all "
@@ -70,3 +72,38 @@ def listed_parties(problem: MultiLTE, parties: list[dict[str, Any]]) -> Listing:
         for i, (population, own) in enumerate(zip(problem.parties, parties, strict=True))
     )  # fmt: skip
     return Listing(("party", "people", "own MAE", "epsilon", "ordinary epsilon"), rows)
+
+
+def bounding(problem: MultiLTE) -> SingleLTE | None:
+    """The problem of one entity that holds everybody's data: its optimum bounds every plan; None if that is not proved.
+
+    Let all people be alike, contribute 0 or 1, and count once each. Take any plan, or any mechanism at all that sees
+    the whole data and releases a number, and average it over all permutations of the people. The error stays what it
+    was, quotients are bounded as before, and data with the same total are treated alike: it is a noise matrix for the
+    merged population (docs/mathematics.md, Proposition 11). With people that differ, contributions beyond 1, or
+    coefficients, a plan can be *better* than the best matrix on totals, and no bound is given.
+    """
+    if any(factor != 1 for factor in problem.f):
+        return None
+    populations = []
+    # A conservative prior shifts the sum by what is known, differently in every world: then the first has to do.
+    shifted = any("conservative" in population.spec for world in problem.worlds for population in world)
+    for world in problem.worlds[:1] if shifted else problem.worlds:
+        whole = _union(world)
+        if whole is None:
+            return None
+        populations.append(whole)
+    weights = [1] + [0] * (len(populations) - 1)
+    return SingleLTE(
+        populations, problem.epsilon, tail="none", never_worse=False, objective=problem.objective, weights=weights
+    )
+
+
+def _union(world: tuple[Population, ...]) -> Population | None:
+    """Everybody in one population if all are alike and contribute 0 or 1; a known constant only shifts the sum."""
+    laws: set[tuple[Fraction, ...]] = {law for population in world for law, _ in population.laws}
+    if len(laws) != 1 or not all(population.laws for population in world):
+        return None
+    (law,) = laws
+    people = sum(count for population in world for _, count in population.laws)
+    return Population.binomial(people, law[1]) if len(law) == 2 else None

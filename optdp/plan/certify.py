@@ -8,31 +8,33 @@ is bounded.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, groupby, pairwise
+from typing import TypeVar
 
 import flint
 from flint import arb, arb_poly
 
-from optdp.errors import ArtifactError, CertificateError, ProblemError
+from optdp.errors import ArtifactError, ProblemError
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import ball, log_upper, precision, upper_fraction
 from optdp.numbers.pmf import Pmf
 from optdp.people.population import Population
 from optdp.plan.certificate import PlanCertificate, largest
-from optdp.plan.problem import MultiLTE
+from optdp.plan.problem import MultiLTE, each_once
 from optdp.single.certify import row_ratios
 from optdp.single.laws import Shape, larger_quotient, restrict
 from optdp.work.account import power_steps, product_steps, spend
 
+Part = TypeVar("Part")
 EXPLICIT = 20_000
 """Inputs without a row whose errors are added one by one; the rest is bounded together."""
 
 
 @dataclass(frozen=True)
-class Errors:
+class FiniteError:
     """The law of `s - f x` as a polynomial from `low`, but for rare inputs, which are taken at the nearest row."""
 
     law: arb_poly
@@ -41,18 +43,18 @@ class Errors:
     """At most this is added to the mean absolute error by the inputs that are taken elsewhere."""
     beyond_square: arb
 
-    def plus(self, other: Errors) -> Errors:
+    def plus(self, other: FiniteError) -> FiniteError:
         spend(product_steps(len(self.law), len(other.law)), "the error of the aggregate")
         square = (self.beyond_square.sqrt() + other.beyond_square.sqrt()) ** 2
-        return Errors(self.law * other.law, self.low + other.low, self.beyond_mean + other.beyond_mean, square)
+        return FiniteError(self.law * other.law, self.low + other.low, self.beyond_mean + other.beyond_mean, square)
 
-    def times(self, count: int) -> Errors:
+    def times(self, count: int) -> FiniteError:
         """The error of so many of these."""
         if count == 1:
             return self
         spend(power_steps(len(self.law), count), "the error of the aggregate")
         beyond = (count * self.beyond_mean, count**2 * self.beyond_square)
-        return Errors(self.law**count, count * self.low, *beyond)
+        return FiniteError(self.law**count, count * self.low, *beyond)
 
     def mean(self, power: int) -> arb:
         spend(0.8 * len(self.law), "the error of the aggregate")
@@ -60,30 +62,34 @@ class Errors:
         return sum((value * abs(self.low + k) ** power for k, value in enumerate(values)), arb(0))
 
 
-def error_laws(problem: MultiLTE, tables: Sequence[NoiseMatrix], populations: Sequence[Population]) -> list[Errors]:
+def error_laws(
+    problem: MultiLTE, tables: Sequence[NoiseMatrix], populations: Sequence[Population]
+) -> list[FiniteError]:
     """The error of each party; those of parties that are alike are one object."""
-    known: dict[tuple[object, ...], Errors] = {}
-    laws = []
-    for factor, population, table in zip(problem.f, populations, tables, strict=True):
-        key = (factor, str(population.spec), table.inputs, table.rows, table.denominator)
-        if key not in known:
-            known[key] = _error_law(factor, population.total, table)
-        laws.append(known[key])
-    return laws
+    keys = [
+        (factor, str(population.spec), table.inputs, table.rows, table.denominator)
+        for factor, population, table in zip(problem.f, populations, tables, strict=True)
+    ]
+    return each_once(keys, lambda i: _error_law(problem.f[i], populations[i].total, tables[i]))
 
 
-def aggregate_errors(laws: Sequence[Errors]) -> tuple[Fraction, Fraction]:
-    counts = Counter(map(id, laws))
-    queue = deque(law.times(counts[id(law)]) for law in {id(law): law for law in laws}.values())
-    while len(queue) > 1:  # neighbours first: polynomials of like length are multiplied fastest
-        queue.append(queue.popleft().plus(queue.popleft()))
-    total = queue[0]
+def _folded(parts: Sequence[Part], power: Callable[[Part, int], Part], plus: Callable[[Part, Part], Part]) -> Part:
+    """All parts together: powers of those that are one object, then neighbours first, as like lengths are fastest."""
+    counts = Counter(map(id, parts))
+    queue = deque(power(part, counts[id(part)]) for part in {id(part): part for part in parts}.values())
+    while len(queue) > 1:
+        queue.append(plus(queue.popleft(), queue.popleft()))
+    return queue[0]
+
+
+def aggregate_errors(laws: Sequence[FiniteError]) -> tuple[Fraction, Fraction]:
+    total = _folded(laws, FiniteError.times, FiniteError.plus)
     mae = upper_fraction(total.mean(1) + total.beyond_mean)
     root = total.mean(2).sqrt() + total.beyond_square.sqrt()
     return mae, upper_fraction(total.mean(2) if total.beyond_square == 0 else root * root)
 
 
-def _error_law(factor: int, law: Pmf, table: NoiseMatrix) -> Errors:
+def _error_law(factor: int, law: Pmf, table: NoiseMatrix) -> FiniteError:
     (first, last), (low, high) = table.inputs, table.outputs
     begin, end = max(0, first - EXPLICIT), min(table.last, last + EXPLICIT)
     targets = (factor * begin, factor * end)
@@ -106,7 +112,7 @@ def _error_law(factor: int, law: Pmf, table: NoiseMatrix) -> Errors:
                 values[s - least - factor * edge] += mass * weight / table.denominator
             beyond += mass * abs(factor) * reach
             square += mass * (factor * reach) ** 2
-    return Errors(arb_poly(values), least, beyond, square)
+    return FiniteError(arb_poly(values), least, beyond, square)
 
 
 PRECISIONS = (256, 1024, 4096)
@@ -119,13 +125,9 @@ def certify_plan(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> PlanCertif
     """Recompute every figure of a plan of finite tables."""
     _check_tables(problem, tables)
     epsilons = _epsilons(problem, tables, problem.worlds)
-    known: dict[tuple[object, ...], Fraction | None] = {}
-    ordinary = []
-    for i, table in enumerate(tables):
-        key = (table.inputs, table.last, table.rows, problem.parties[i].largest)
-        if key not in known:
-            known[key] = _ordinary(problem, i, table)
-        ordinary.append(known[key])
+    largest_inputs = [party.largest for party in problem.parties]
+    keys = [(table.inputs, table.last, table.rows, most) for table, most in zip(tables, largest_inputs, strict=True)]
+    ordinary = each_once(keys, lambda i: _ordinary(problem, i, tables[i]))
     with precision():
         laws = error_laws(problem, tables, problem.parties)
         distinct = {id(law): law for law in laws}
@@ -146,15 +148,7 @@ def plan_epsilons(
     problem: MultiLTE, tables: Sequence[NoiseMatrix], populations: Sequence[Population]
 ) -> tuple[Fraction | None, ...]:
     """The real epsilon of each party's people if the world is `populations`, one for each party (None: infinite)."""
-    world = tuple(populations)
-    if len(world) != len(tables):
-        raise ProblemError(f"A world must have {len(tables)} populations. Found {len(world)}.")
-    for i, (population, table) in enumerate(zip(world, tables, strict=True)):
-        if population.last > table.last:
-            raise CertificateError(
-                f"Party {i} serves inputs 0..{table.last}. Found a population whose sum reaches {population.last}."
-            )
-    return _epsilons(problem, tables, [world])
+    return _epsilons(problem, tables, [populations])
 
 
 def _check_tables(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> None:
@@ -171,7 +165,7 @@ def _check_tables(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> None:
 
 
 @dataclass(frozen=True)
-class Reports:
+class PartyReports:
     """One party in one world: the law of its report, and given each secret, as polynomials in `s - low`.
 
     A support is an integer: bit `k` says whether `low + k` can be reported at all.
@@ -184,19 +178,17 @@ class Reports:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """What whoever sees the sum of `honest` parties compares: a step of a person of one of them."""
+class StepComparison:
+    """What whoever sees the sum of `honest` parties compares: a step from `contribution` on of a kind of person of one
+    of them, two laws, and their supports."""
 
     honest: tuple[int, ...]
     party: int
     person: int
-    """Which kind of person."""
     contribution: int
-    """`w` of the step from `w` to `w + 1`."""
     one: arb_poly
     other: arb_poly
     reached: tuple[int, int]
-    """The supports of both."""
 
 
 def _epsilons(
@@ -223,25 +215,20 @@ def _epsilons(
     )
 
 
-def reports_of(world: Sequence[Population], tables: Sequence[NoiseMatrix]) -> list[Reports]:
+def reports_of(world: Sequence[Population], tables: Sequence[NoiseMatrix]) -> list[PartyReports]:
     """The reports of every party in one world; equal parties are looked at once and share an object."""
-    same: dict[tuple[object, ...], Reports] = {}
-    reports = []
-    for population, table in zip(world, tables, strict=True):
-        key = (str(population.spec), table.inputs, table.rows, table.denominator)
-        if key not in same:
-            same[key] = _reports(population, table)
-        reports.append(same[key])
-    return reports
+    pairs = list(zip(world, tables, strict=True))
+    keys = [(str(population.spec), table.inputs, table.rows, table.denominator) for population, table in pairs]
+    return each_once(keys, lambda i: _reports(*pairs[i]))
 
 
-def _alike(reports: Sequence[Reports], worst: Sequence[Fraction | None]) -> list[Fraction | None]:
+def _alike(reports: Sequence[PartyReports], worst: Sequence[Fraction | None]) -> list[Fraction | None]:
     """Parties with the same laws stand for each other, for of sets that look alike only the first was looked at."""
     spend(len(reports) ** 2 / 10, "parties that are alike")
     return [largest(tuple(worst[j] for j, other in enumerate(reports) if other is own)) for own in reports]
 
 
-def comparisons(honest: int, reports: Sequence[Reports]) -> Iterator[Comparison]:
+def comparisons(honest: int, reports: Sequence[PartyReports]) -> Iterator[StepComparison]:
     """Every step of every kind of person of every honest party, for every set of honest parties.
 
     Of parties that are alike the first of the set stands for all.
@@ -254,10 +241,10 @@ def comparisons(honest: int, reports: Sequence[Reports]) -> Iterator[Comparison]
                 spend(len(laws) * (_steps(laws[0], around) + len(laws[0]) + len(around)), "laws of the aggregate")
                 columns, seen = [law * around for law in laws], [_sums(support, beside) for support in supports]
                 for w, (pair, reached) in enumerate(zip(pairwise(columns), pairwise(seen), strict=True)):
-                    yield Comparison(chosen, i, kind, w, *pair, reached)
+                    yield StepComparison(chosen, i, kind, w, *pair, reached)
 
 
-def _quotients(honest: int, reports: Sequence[Reports], worst: list[Fraction | None]) -> bool:
+def _quotients(honest: int, reports: Sequence[PartyReports], worst: list[Fraction | None]) -> bool:
     """Raise `worst` to the largest quotients; whether every ball was narrow enough to tell."""
     exact = True
     for step in comparisons(honest, reports):
@@ -291,7 +278,7 @@ def _largest(one: arb_poly, other: arb_poly, values: Sequence[int], known: Fract
     return known, narrow
 
 
-def _sets(honest: int, reports: Sequence[Reports]) -> Iterator[tuple[int, ...]]:
+def _sets(honest: int, reports: Sequence[PartyReports]) -> Iterator[tuple[int, ...]]:
     """Every set of honest parties, but of sets with the same laws only the first: so many of each kind of party."""
     alike: dict[int, list[int]] = {}
     for i, own in enumerate(reports):
@@ -323,7 +310,7 @@ def number_of_sets(honest: int, sizes: Sequence[int]) -> int:
     return ways[honest]
 
 
-def _reports(population: Population, table: NoiseMatrix) -> Reports:
+def _reports(population: Population, table: NoiseMatrix) -> PartyReports:
     """The laws of one party's report; `denominator` is left out, for it cancels."""
     secrets = [list(person.conditionals) for person in population.people]
     laws: list[Pmf] = [population.total, *(law for kind in secrets for law in kind)]
@@ -349,23 +336,22 @@ def _reports(population: Population, table: NoiseMatrix) -> Reports:
         kinds.append(tuple(polynomials[start : start + len(kind)]))
         supports.append(tuple(reached[start : start + len(kind)]))
         start += len(kind)
-    return Reports(polynomials[0], tuple(kinds), reached[0], tuple(supports))
+    return PartyReports(polynomials[0], tuple(kinds), reached[0], tuple(supports))
 
 
 def _product(factors: Sequence[arb_poly]) -> arb_poly:
-    """Powers of those that are alike, then neighbours first: polynomials of like length are multiplied fastest."""
-    counts = Counter(map(id, factors))
-    queue = deque([arb_poly([1])] if not factors else [])
-    for factor in {id(factor): factor for factor in factors}.values():
-        count = counts[id(factor)]
+    """The product of all; 1 if there are none."""
+
+    def power(factor: arb_poly, count: int) -> arb_poly:
         if count > 1:
             spend(power_steps(len(factor), count) * flint.ctx.prec / PRECISIONS[0], "laws of the aggregate")
-        queue.append(factor**count if count > 1 else factor)
-    while len(queue) > 1:
-        one, other = queue.popleft(), queue.popleft()
+        return factor**count if count > 1 else factor
+
+    def times(one: arb_poly, other: arb_poly) -> arb_poly:
         spend(_steps(one, other), "laws of the aggregate")
-        queue.append(one * other)
-    return queue[0]
+        return one * other
+
+    return _folded(factors, power, times) if factors else arb_poly([1])
 
 
 def _steps(one: arb_poly, other: arb_poly) -> float:

@@ -1,11 +1,9 @@
 """Several entities that design their noise each alone (A, section VI): contract, add a share of noise, couple.
 
-Each of `m` parties
-
-1. moves its input by a contraction `A` towards its likely values (`contraction.py`),
-2. adds a share of noise, SGDL_(1/t)(q), of which `t` honest parties' shares add up to geometric noise of ratio `q`,
-3. changes, by the coupling program (`coupling.py`), which input gets which output, so that its error is least and the
-   law of its report given any secret stays what it was.
+Each of `m` parties moves its input by a contraction `A` towards its likely values, adds a share of noise,
+SGDL_(1/t)(q), of which `t` honest parties' shares add up to geometric noise of ratio `q`, and changes, by the coupling
+program, which input gets which output, so that its error is least and the law of its report given any secret stays what
+it was (`contraction.py`).
 
 No party needs to know what the others do. They agree on epsilon, on `t`, and on a level of noise, `q = e^-(level eps)`:
 
@@ -33,12 +31,20 @@ from optdp.mechanism.shared_noise import SharedNoise
 from optdp.numbers.exact import Number, figure, to_fraction
 from optdp.numbers.ordered import Array, exp, log
 from optdp.plan.certificate import PlanCertificate
-from optdp.plan.contraction import DENOMINATOR, ContractionLP, integer_rows, just_enough, settled, unmoved
-from optdp.plan.coupling import CouplingLP, best_table, coupled_error
+from optdp.plan.contraction import (
+    DENOMINATOR,
+    ContractionLP,
+    CouplingLP,
+    best_table,
+    coupled_error,
+    integer_rows,
+    just_enough,
+    settled,
+    unmoved,
+)
 from optdp.plan.divisible_certify import certify_shared
-from optdp.plan.entity import Entity, Integers
-from optdp.plan.parties import spelled, width
-from optdp.plan.problem import Contraction, MultiLTE
+from optdp.plan.parties import Entity, Integers, spelled, width
+from optdp.plan.problem import Contraction, MultiLTE, each_once
 from optdp.plan.shares import algorithm_5, exchange_to_diagonal, search_shifts
 from optdp.work import Progress, announce, check, silent
 
@@ -71,10 +77,7 @@ class SharedPlan:
 
 
 def design(
-    problem: MultiLTE,
-    contraction: Contraction = "optimal",
-    progress: Progress = silent,
-    level: Number | None = None,
+    problem: MultiLTE, contraction: Contraction = "optimal", progress: Progress = silent, level: Number | None = None
 ) -> SharedPlan:
     """Noise for every party of `problem`, each designed alone, certified.
 
@@ -171,9 +174,7 @@ class Crowd:
     @cached_property
     def same(self) -> list[int]:
         """For each party, the first one that is like it."""
-        first: dict[tuple[str, int], int] = {}
-        pairs = zip(self.problem.parties, self.problem.f, strict=True)
-        return [first.setdefault((spelled(party), factor), i) for i, (party, factor) in enumerate(pairs)]
+        return each_once(zip(map(spelled, self.problem.parties), self.problem.f, strict=True), lambda i: i)
 
     @cached_property
     def counts(self) -> dict[int, int]:
@@ -304,7 +305,7 @@ BY_LEVEL: dict[str, Callable[[Entity, bool], tuple[Array, float]]] = {"optimal":
 FIRST: dict[str, Callable[[Entity, Progress], Array]] = {
     "shifts": _shifts,
     "none": lambda entity, _: unmoved(entity.last),
-    "algorithm-5": lambda entity, _: algorithm_5(entity).contraction,
+    "algorithm-5": lambda entity, _: algorithm_5(entity)[0],
 }
 """Contractions that are found at level 1; the level is then raised as far as they allow."""
 

@@ -24,7 +24,7 @@ from optdp.numbers.exact import ball, log_of, log_upper, lower_fraction, precisi
 from optdp.numbers.sgdl import SGDL
 from optdp.people.population import Population
 from optdp.plan.certificate import PlanCertificate, largest
-from optdp.plan.problem import MultiLTE
+from optdp.plan.problem import MultiLTE, each_once
 from optdp.single.laws import larger_quotient
 from optdp.work.account import product_steps, spend
 
@@ -224,21 +224,17 @@ def _world_epsilons(problem: MultiLTE, pairs: Sequence[tuple[Population, SharedN
     """The privacy of each party's people in one world."""
     leaks, same = leaks_of(pairs), first_alike(pairs)
     keys = [(kind, abs(factor)) for kind, factor in zip(same, problem.f, strict=True)]
-    found = {key: _party_epsilon(problem, keys.index(key), leaks) for key in set(keys)}
-    return tuple(found[key] for key in keys)
+    return tuple(each_once(keys, lambda i: _party_epsilon(problem, i, leaks)))
 
 
 def first_alike(pairs: Sequence[tuple[Population, SharedNoise]]) -> list[int]:
     """For each party the first that is like it: alike parties are looked at once."""
-    first: dict[tuple[str, SharedNoise], int] = {}
-    return [first.setdefault((str(population.spec), noise), i) for i, (population, noise) in enumerate(pairs)]
+    return each_once([(str(population.spec), noise) for population, noise in pairs], lambda i: i)
 
 
 def leaks_of(pairs: Sequence[tuple[Population, SharedNoise]]) -> list[Leak | None]:
     """What each party contributes; equal parties are looked at once."""
-    same = first_alike(pairs)
-    leaks = {i: leak_of(*pairs[i]) for i in set(same)}
-    return [leaks[i] for i in same]
+    return each_once(first_alike(pairs), lambda i: leak_of(*pairs[i]))
 
 
 def _plain_certificate(

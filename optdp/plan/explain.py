@@ -20,7 +20,7 @@ from optdp.mechanism.matrix import NoiseMatrix
 from optdp.mechanism.shared_noise import SharedNoise
 from optdp.numbers.exact import ball, decimal_up, precision
 from optdp.people.population import Population
-from optdp.plan.certify import PRECISIONS, Comparison, comparisons, places, reports_of
+from optdp.plan.certify import PRECISIONS, StepComparison, comparisons, places, reports_of
 from optdp.plan.divisible_certify import check_plan, leaks_of, smoothed, worst_set
 from optdp.plan.format import Table
 from optdp.plan.problem import MultiLTE
@@ -29,15 +29,16 @@ from optdp.single.explain import Pair, Sight, Tail, WorstInputs, exceeds, sighte
 
 @dataclass(frozen=True)
 class WorstAggregate:
-    """The aggregate that tells most about one person, for an observer who knows the priors."""
+    """The aggregate that tells most about one person, for an observer who knows the priors.
+
+    Worlds, parties and kinds of person (`person`) are counted from 0.
+    """
 
     world: int
-    """Which of the problem's worlds, from 0."""
     party: int
     honest: tuple[int, ...]
     """The parties whose sum the observer sees alone, having subtracted the others."""
     person: int
-    """Which kind of person of that party, from 0."""
     people: int
     contributions: Pair
     """The contribution under which the output is likelier, and the other."""
@@ -94,20 +95,18 @@ def explain_plan(problem: MultiLTE, tables: Sequence[Table]) -> PlanExplanation:
     return PlanExplanation(worst, ordinary)
 
 
-def _factor(problem: MultiLTE, party: int) -> Fraction:
-    """What the logarithm of a step's quotient is multiplied by for a whole contribution."""
-    moves = [abs(f) * person.largest for world in problem.worlds for f, person in zip(problem.f, world, strict=True)]
-    return Fraction(max(problem.sensitivity, *moves), abs(problem.f[party]))
-
-
 # ---------------------------------------------------------------------- finite tables
+
+
+Place = tuple[StepComparison, int, arb, arb]
+"""A step, an aggregate from the smallest on, and its coefficients in the two laws."""
 
 
 def _worst_aggregate(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> tuple[WorstAggregate, bool]:
     """The worst aggregate of all, and whether no coefficient that has a mass may be zero."""
     found, sharp = [], True
     for number, world in enumerate(problem.worlds):
-        best: dict[int, tuple[Comparison, int, arb, arb]] = {}
+        best: dict[int, Place] = {}
         for step in comparisons(problem.honest, reports_of(world, tables)):
             known = best.get(step.party)
             alone = step.reached[0] ^ step.reached[1]  # aggregates that only one of both secrets reaches
@@ -121,25 +120,19 @@ def _worst_aggregate(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> tuple[
                     known = step, k, one, other
             if known is not None:
                 best[step.party] = known
-        found += [_aggregate(problem, tables, number, world, *place) for place in best.values()]
+        found += [_aggregate(problem, tables, number, place) for place in best.values()]
     return max(found, key=lambda item: (item.sight.epsilon is None, item.sight.epsilon or 0)), sharp
 
 
-def _aggregate(
-    problem: MultiLTE,
-    tables: Sequence[NoiseMatrix],
-    number: int,
-    world: Sequence[Population],
-    step: Comparison,
-    k: int,
-    one: arb,
-    other: arb,
-) -> WorstAggregate:
+def _aggregate(problem: MultiLTE, tables: Sequence[NoiseMatrix], number: int, place: Place) -> WorstAggregate:
+    step, k, one, other = place
     own = [tables[i] for i in step.honest]
     scale = ball(prod(table.denominator for table in own))  # the laws of reports leave it out
     output = k + sum(table.outputs[0] for table in own)
-    sight = sighted(output, one / scale, other / scale, _factor(problem, step.party), problem.epsilon)
-    w, people = step.contribution, world[step.party].people[step.person].count
+    moves = [abs(f) * person.largest for world in problem.worlds for f, person in zip(problem.f, world, strict=True)]
+    factor = Fraction(max(problem.sensitivity, *moves), abs(problem.f[step.party]))  # for a whole contribution
+    sight = sighted(output, one / scale, other / scale, factor, problem.epsilon)
+    w, people = step.contribution, problem.worlds[number][step.party].people[step.person].count
     contributions = (w + 1, w) if one < other else (w, w + 1)
     return WorstAggregate(number, step.party, step.honest, step.person, people, contributions, sight)
 
@@ -158,10 +151,11 @@ def _worst_share(problem: MultiLTE, tables: Sequence[SharedNoise]) -> WorstAggre
         for party, (population, noise) in enumerate(zip(world, tables, strict=True)):
             honest = worst_set(problem, party, known)
             spread = prod((known[i].spread for i in honest), start=Fraction(1))
-            kind, w, shown = _point(population, noise, known[party].place)
-            contributions = (w + 1, w) if shown.one < shown.other else (w, w + 1)
+            kind, w, y = known[party].place or (0, 0, 0)
+            one, other, tail = _point(population, noise, known[party].place)
+            contributions = (w + 1, w) if one < other else (w, w + 1)
             factor = Fraction(problem.sensitivity, abs(problem.f[party]))
-            sight = sighted(shown.output, shown.one, shown.other, factor, problem.epsilon, shown.tail)
+            sight = sighted(noise.factor * y, one, other, factor, problem.epsilon, tail)
             bound = replace(sight, quotient=known[party].quotient * spread)
             people = population.people[kind].count
             who = (number, party, honest, kind, people, contributions)
@@ -169,25 +163,14 @@ def _worst_share(problem: MultiLTE, tables: Sequence[SharedNoise]) -> WorstAggre
     return max(found, key=lambda item: item.sight.epsilon or 0)
 
 
-@dataclass(frozen=True)
-class _Point:
-    """A point `f y`, and `(f A_w * Geo_q)(f y)` for two secrets."""
-
-    output: int
-    one: arb
-    other: arb
-    tail: Tail
-
-
-def _point(population: Population, noise: SharedNoise, place: tuple[int, int, int] | None) -> tuple[int, int, _Point]:
-    """The kind of person and `w` of the step for which `Q` is reached, and the point."""
+def _point(population: Population, noise: SharedNoise, place: tuple[int, int, int] | None) -> tuple[arb, arb, Tail]:
+    """`(f A_w * Geo_q)(f y)` for both secrets of the step for which `Q` is reached, and on which side it lies."""
     q, f, last = ball(noise.q), noise.factor, population.last
-    kind, w, y = (0, 0, 0) if place is None else place
+    kind, w, y = place or (0, 0, 0)
     laws = population.people[kind].conditionals[w : w + 2]
     if place is None:  # no contraction: at 0 the sum is a mean of powers
         values = [law.power_mean(q ** abs(f)) for law in laws]
     else:
         values = [smoothed(noise, law.balls(0, last))[y] for law in laws]
     one, other = ((1 - q) / (1 + q) * value for value in values)
-    tail: Tail = "" if 0 < y < last else "below" if (y == 0) == (f > 0) else "above"
-    return kind, w, _Point(f * y, one, other, tail)
+    return one, other, "" if 0 < y < last else "below" if (y == 0) == (f > 0) else "above"

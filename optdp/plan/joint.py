@@ -24,7 +24,7 @@ from optdp.numbers.ordered import Array, convolve, exp, geometric, log, product,
 from optdp.plan.block import Block, View, improve, steepest
 from optdp.plan.certify import number_of_sets
 from optdp.plan.parties import Party, parties_of, power, spelled, width
-from optdp.plan.problem import MultiLTE
+from optdp.plan.problem import MultiLTE, each_once
 from optdp.work import Progress, check, silent
 from optdp.work.account import LONG_PRODUCTS, PRODUCTS, UNITS, Effort
 
@@ -70,14 +70,13 @@ MOST_PRODUCTS = 600_000_000
 """The most products of a look at a whole plan, some seconds; with more each party designs its noise alone."""
 SECONDS_PER_CELL = 3e-5
 """What an entry takes in a sweep."""
-HOPELESS = 4.0
-"""Many parties do not descend from a plan that is so many times worse than geometric noise."""
-MOST_SETS = 1000
-"""The most sets of honest parties."""
+HOPELESS, MOST_SETS = 4.0, 1000
+"""Many parties do not descend from a plan that is so many times worse than geometric noise; the most sets of honest
+parties."""
 
 
 @dataclass(frozen=True)
-class Draft:
+class PlanDraft:
     """A plan in floating point: the parties and their tables."""
 
     parties: tuple[Party, ...]
@@ -87,9 +86,7 @@ class Draft:
     @cached_property
     def kinds(self) -> list[int]:
         """For each party the first that is the same and has the same table."""
-        first: dict[tuple[int, int], int] = {}
-        pairs = zip(self.parties, self.tables, strict=True)
-        return [first.setdefault((id(party), id(table)), i) for i, (party, table) in enumerate(pairs)]
+        return each_once(zip(map(id, self.parties), map(id, self.tables), strict=True), lambda i: i)
 
     def error(self, exponent: int = 1) -> float:
         """The mean of `|S - target|^exponent` in the first world."""
@@ -177,12 +174,12 @@ class Draft:
         alone = len(self.parties) == self.honest and self.parties[0].chain is None
         return max(self.block(i, 1).excess(self.tables[i]) for i in (everybody[:1] if alone else everybody))
 
-    def replaced(self, members: Sequence[int], table: Array) -> Draft:
+    def replaced(self, members: Sequence[int], table: Array) -> PlanDraft:
         """The plan in which all `members` have this table."""
         tables = list(self.tables)
         for i in members:
             tables[i] = table
-        return Draft(self.parties, tuple(tables), self.honest)
+        return PlanDraft(self.parties, tuple(tables), self.honest)
 
 
 def _powered(values: Array, exponent: int) -> Array:
@@ -217,7 +214,7 @@ def _without_each(laws: Sequence[Array]) -> list[Array]:
 class Try:
     """Where a descent starts, and how it goes on."""
 
-    start: Draft
+    start: PlanDraft
     paces: tuple[float, ...]
     """How far a party moves towards its best table, sweep by sweep."""
     slack: float
@@ -226,12 +223,7 @@ class Try:
     """How far above its optimum a program may end, relatively."""
 
 
-def descend(
-    attempt: Try,
-    problem: MultiLTE,
-    progress: Progress,
-    effort: Effort | None = None,
-) -> Iterator[Draft]:
+def descend(attempt: Try, problem: MultiLTE, progress: Progress, effort: Effort | None = None) -> Iterator[PlanDraft]:
     """Sweep over the parties with each pace in turn; yield every plan that is better than the one before.
 
     The work is added to `effort`; no block is begun once that is over. The slack shrinks from block to block,
@@ -276,8 +268,8 @@ def descend(
 
 
 def _together(
-    plan: Draft, alike: Sequence[int], table: Array, allowed: float, exponent: int, effort: Effort
-) -> tuple[list[int], Draft, float]:
+    plan: PlanDraft, alike: Sequence[int], table: Array, allowed: float, exponent: int, effort: Effort
+) -> tuple[list[int], PlanDraft, float]:
     """How many of those that are `alike` take the new table of the first, or go part of the way to it.
 
     With one of them the plan is private. With more it may be, and where it is better it saves their programs.
@@ -361,27 +353,27 @@ def starts(
 
 def _from_alone(
     parties: tuple[Party, ...], alone: Sequence[NoiseMatrix], honest: int, geometric: bool = False
-) -> Draft:
+) -> PlanDraft:
     """The plan of tables that are private alone, with a floor under every entry.
 
     With a fallback they are mixed with so much geometric noise that they keep it (`geometric`: with nothing else).
     Privacy alone is linear in the table, and kept by any mixture.
     """
-    found: dict[tuple[int, int], Array] = {}
-    for party, matrix in zip(parties, alone, strict=True):
-        if (id(party), id(matrix)) not in found:
-            table = party.table(matrix)
-            if party.chain is not None:
-                noise, limit = _geometric(party), party.chain * (1 - 1.2 * ROOM)
-                low, high = 0, 0 if geometric else 4 * HALVINGS
-                while low < high:
-                    share = _root(middle := (low + high + 1) // 2)
-                    mixed = (1 - FLOOR) * ((1 - share) * table + share * noise) + FLOOR / len(party.reports)
-                    low, high = (middle, high) if steepest(mixed) <= limit else (low, middle - 1)
-                table = (1 - _root(low)) * table + _root(low) * noise
-            table = (1 - FLOOR) * table + FLOOR / len(party.reports)
-            found[id(party), id(matrix)] = table / total(table, axis=1, keepdims=True)
-    return Draft(parties, tuple(found[id(p), id(matrix)] for p, matrix in zip(parties, alone, strict=True)), honest)
+
+    def table_of(i: int) -> Array:
+        party, table = parties[i], parties[i].table(alone[i])
+        if party.chain is not None:
+            noise, limit = _geometric(party), party.chain * (1 - 1.2 * ROOM)
+            low, high = 0, 0 if geometric else 4 * HALVINGS
+            while low < high:
+                share = _root(middle := (low + high + 1) // 2)
+                mixed = (1 - FLOOR) * ((1 - share) * table + share * noise) + FLOOR / len(party.reports)
+                low, high = (middle, high) if steepest(mixed) <= limit else (low, middle - 1)
+            table = (1 - _root(low)) * table + _root(low) * noise
+        table = (1 - FLOOR) * table + FLOOR / len(party.reports)
+        return np.asarray(table / total(table, axis=1, keepdims=True))
+
+    return PlanDraft(parties, tuple(each_once(zip(map(id, parties), map(id, alone), strict=True), table_of)), honest)
 
 
 def _geometric(party: Party) -> Array:
@@ -397,18 +389,17 @@ def _geometric(party: Party) -> Array:
     return table
 
 
-def _mostly_true(parties: tuple[Party, ...], honest: int) -> Draft:
+def _mostly_true(parties: tuple[Party, ...], honest: int) -> PlanDraft:
     """Everybody reports the truth, but forgets it and reports anything with the least probability that is private."""
-    distinct = {id(party): party for party in parties}
 
-    def plan(forgotten: float) -> Draft:
-        tables = {}
-        for key, party in distinct.items():
+    def plan(forgotten: float) -> PlanDraft:
+        def table_of(i: int) -> Array:
+            party = parties[i]
             table = np.full((len(party.targets), len(party.reports)), forgotten / len(party.reports))
-            rows = np.arange(len(party.targets))
-            table[rows, (party.targets - party.outputs[0]).astype(np.int64)] += 1 - forgotten
-            tables[key] = table
-        return Draft(parties, tuple(tables[id(party)] for party in parties), honest)
+            table[np.arange(len(table)), (party.targets - party.outputs[0]).astype(np.int64)] += 1 - forgotten
+            return table
+
+        return PlanDraft(parties, tuple(each_once(map(id, parties), table_of)), honest)
 
     low, high = 0, 4 * HALVINGS  # the probability is 2^-(k/4), and that of 1 is private
     while low < high:
@@ -424,6 +415,7 @@ def _root(quarters: int) -> float:
 
 
 def check_cells(cells: int) -> None:
+    """Refuse tables that are too large together."""
     if cells > CELLS:
         raise ProblemError(
             f"A joint plan is designed for up to {CELLS:,} entries in all tables. Found {cells:,}. Use fewer "
@@ -438,7 +430,7 @@ class Size:
     cells: int
     """Entries of all tables, at least."""
     products: int
-    """What a look at a whole plan takes, at least (`Draft.products`)."""
+    """What a look at a whole plan takes, at least (`PlanDraft.products`)."""
     long: bool
     kinds: int
 
@@ -480,7 +472,7 @@ def _deviation(parties: Sequence[Party]) -> float:
     return math.sqrt(variance)
 
 
-def rounded(draft: Draft, problem: MultiLTE, bits: int) -> tuple[NoiseMatrix, ...]:
+def rounded(draft: PlanDraft, problem: MultiLTE, bits: int) -> tuple[NoiseMatrix, ...]:
     """The tables as integers over `2^bits`."""
     matrices = []
     for party, table, population in zip(draft.parties, draft.tables, problem.parties, strict=True):

@@ -1,25 +1,35 @@
-"""The parties of a plan in floating point: what the block programs compute with. No claim rests on it.
+"""The parties of a plan in floating point: what their programs compute with. No claim rests on it.
 
-A party has rows for a run of likely inputs; rarer inputs are served by the nearest row (`outside = "clamp"`), so that
-their probability is merged there. Its laws are vectors over those rows: one for each secret and one prior for each
-world. A table is an array of `Pr[s | x]`.
+**`Party`, in a joint plan**, has rows for a run of likely inputs; rarer inputs are served by the nearest row
+(`outside = "clamp"`), so that their probability is merged there. Its laws are vectors over those rows: one for each
+secret and one prior for each world. A table is an array of `Pr[s | x]`.
+
+**`Entity`, which designs alone**, knows its own inputs, their laws given each secret, its share of noise, and how many
+parties there are.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from flint import arb
 
+from optdp.errors import ProblemError
 from optdp.mechanism.matrix import NoiseMatrix
-from optdp.numbers.ordered import Array, convolve
+from optdp.numbers.exact import geometric_ratio, precision
+from optdp.numbers.ordered import Array, convolve, exp, geometric, log, product, total
 from optdp.numbers.pmf import Pmf
+from optdp.numbers.sgdl import SGDL
 from optdp.people.population import Population
-from optdp.plan.problem import MultiLTE
+from optdp.plan.problem import MultiLTE, each_once
 
 RARE = 1e-13
 """Inputs beyond the rows have at most this probability on either side, in every world, whatever one person does."""
@@ -73,14 +83,10 @@ class Party:
 
 def parties_of(problem: MultiLTE, margins: Sequence[int]) -> list[Party]:
     """Every party, its outputs reaching `margins` beyond its targets on either side; alike ones are one object."""
-    found: list[Party] = []
-    known: dict[Any, Party] = {}
-    for i, factor in enumerate(problem.f):
-        populations = [world[i] for world in problem.worlds]
-        key = (*map(spelled, populations), factor, margins[i])
-        if key in known:
-            found.append(known[key])
-            continue
+    worlds = list(zip(*problem.worlds, strict=True))  # for each party its populations
+
+    def party_of(i: int) -> Party:
+        populations, factor = worlds[i], problem.f[i]
         laws = [
             law
             for population in populations
@@ -88,23 +94,22 @@ def parties_of(problem: MultiLTE, margins: Sequence[int]) -> list[Party]:
         ]
         first, last = min(_edge(law, False) for law in laws), max(_edge(law, True) for law in laws)
         ends = sorted((factor * first, factor * last))
-        chain = None
-        if problem.fallback_epsilon is not None:
-            chain = float(problem.fallback_epsilon) / populations[0].largest
-        known[key] = Party(
+        fallback = problem.fallback_epsilon
+        return Party(
             factor,
             (first, last),
             (ends[0] - margins[i], ends[1] + margins[i]),
             float(problem.step_epsilon(i)),
-            chain,
+            None if fallback is None else float(fallback) / populations[0].largest,
             tuple(_merged(population.total, first, last) for population in populations),
             tuple(
                 tuple(np.array([_merged(law, first, last) for law in person.conditionals]) for person in p.people)
                 for p in populations
             ),
         )
-        found.append(known[key])
-    return found
+
+    keys = zip((tuple(map(spelled, populations)) for populations in worlds), problem.f, margins, strict=True)
+    return each_once(keys, party_of)
 
 
 def spelled(population: Population) -> str:
@@ -136,18 +141,10 @@ def power(law: Any, count: int) -> Any:
 
 def _edge(law: Pmf, upwards: bool) -> int:
     """The outermost input beyond which there is less than `RARE`."""
-    low, high = (law.mode, law.last) if upwards else (0, law.mode)
-
-    def beyond(x: int) -> arb:
-        return law.geometric_sum(x, arb(1), upwards)
-
-    while low < high:
-        middle = (low + high) // 2 if upwards else (low + high + 1) // 2
-        if upwards:
-            low, high = (low, middle) if beyond(middle) < RARE else (middle + 1, high)
-        else:
-            low, high = (middle, high) if beyond(middle) < RARE else (low, middle - 1)
-    return low
+    if upwards:
+        inputs = range(law.mode, law.last)
+        return law.mode + bisect_left(inputs, True, key=lambda x: bool(law.geometric_sum(x, arb(1), True) < RARE))
+    return bisect_left(range(1, law.mode + 1), True, key=lambda x: not law.geometric_sum(x, arb(1), False) < RARE)
 
 
 def _merged(law: Pmf, first: int, last: int) -> Array:
@@ -157,3 +154,151 @@ def _merged(law: Pmf, first: int, last: int) -> Array:
     values[-1] += float(law.geometric_sum(last, arb(1), True).mid())
     merged: Array = np.maximum(values, 0.0)
     return merged
+
+
+Integers = npt.NDArray[np.int64]
+Cost = Callable[[npt.NDArray[Any]], Array]
+
+SPAN = 400_000
+"""How far noise is written out."""
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A party with the inputs `0..last` and its share of noise."""
+
+    last: int
+    mode: int
+    factor: int
+    noise: SGDL
+    limit: float
+    """`e^(step epsilon)`, less a reserve: the bound of (*) in `contraction.py`."""
+    copies: int
+    """How many parties there are; each takes the others to be like itself."""
+    power: int
+    prior: Array
+    laws: Array
+    """The law of the input given each secret, one row each."""
+    steps: tuple[tuple[int, int], ...]
+    """Pairs of secrets that must look alike."""
+
+    @staticmethod
+    def of(problem: MultiLTE, party: int, level: Fraction = Fraction(1), reserve: Fraction = Fraction(0)) -> Entity:
+        """Party number `party` of `problem`, at a level of noise and with a share of epsilon kept in reserve."""
+        population = problem.parties[party]
+        with precision():
+            prior = [float(value) for value in population.total.balls(0, population.last)]
+            laws: list[list[float]] = []
+            steps: list[tuple[int, int]] = []
+            for person in population.people:
+                steps += [(len(laws) + w, len(laws) + w + 1) for w in range(person.largest)]
+                laws += [[float(value) for value in law.balls(0, population.last)] for law in person.conditionals]
+        kept = 1 - reserve
+        return Entity(
+            last=population.last,
+            mode=population.total.mode,
+            factor=problem.f[party],
+            noise=SGDL(
+                Fraction(1, problem.honest), geometric_ratio(problem.epsilon * kept * level / problem.sensitivity)
+            ),
+            limit=exp(float(problem.step_epsilon(party) * kept)),
+            copies=len(problem.parties),
+            power=1 if problem.objective == "mae" else 2,
+            prior=np.array(prior),
+            laws=np.array(laws),
+            steps=tuple(steps),
+        )
+
+    @cached_property
+    def importance(self) -> Array:
+        """How much an input matters to anything."""
+        return np.asarray((self.prior + total(self.laws, axis=0) / len(self.laws)) / 2, dtype=np.float64)
+
+    @cached_property
+    def reach(self) -> int:
+        """How far noise goes before it is negligible."""
+        return math.ceil(40 / -log(float(self.noise.q))) + 1
+
+    @cached_property
+    def chances(self) -> Array:
+        """The probabilities of noise `-half..half`, enough for any two places near the inputs."""
+        span = 2 * self.reach + 3 * abs(self.factor) * (self.last + 1)
+        if span > SPAN:
+            raise ProblemError(
+                f"Noise that reaches {span:,} is too wide to be written out; at most {SPAN:,}. Use a larger epsilon, "
+                'smaller coefficients, contraction = "optimal", or method = "geometric".'
+            )
+        half = self.noise.pmf(np.arange(span + 1))
+        return np.concatenate([half[:0:-1], half])
+
+    @property
+    def half(self) -> int:
+        return len(self.chances) // 2
+
+    def kernel(self, places: Integers, outputs: Integers) -> Array:
+        """`SGDL(s - f y)`, one row for each place `y`."""
+        gaps = outputs[None, :] - self.factor * places[:, None]
+        return np.asarray(self.chances[gaps + self.half], dtype=np.float64)
+
+    def own_cost(self, gaps: npt.NDArray[Any]) -> Array:
+        """`|gap|^power`."""
+        floats = np.asarray(gaps, dtype=np.float64)
+        return np.abs(floats) if self.power == 1 else floats * floats
+
+    def noisy_cost(self) -> Cost:
+        """`E |gap + e|^power` over this party's share of noise `e`."""
+        return expected_cost(self.chances, self.power)
+
+    def core(self, share: float) -> Integers:
+        """The run of inputs outside which each has at most `share` of the importance of the likeliest."""
+        likely = np.flatnonzero(self.importance > share * self.importance.max())
+        return np.arange(likely[0], likely[-1] + 1)
+
+    def window(self, moved: Array, inputs: Integers, share: float) -> Integers:
+        """The outputs of a table: around the inputs that have rows, but for what falls beyond with at most `share`."""
+        low, high = sorted((self.factor * int(inputs[0]), self.factor * int(inputs[-1])))
+        pad = abs(self.factor) * max(4, int(inputs[-1] - inputs[0]) // 4)
+        outputs = np.arange(low - pad, high + pad + 1)
+        mass = product(product(self.importance, moved), self.kernel(np.arange(self.last + 1), outputs))
+        below = np.cumsum(mass) + (1 - total(mass)) / 2
+        likely = np.flatnonzero((below > share) & (below < 1 - share))
+        return outputs[likely[0] : likely[-1] + 1] if len(likely) else outputs
+
+    def quotient(self, moved: Array, q: float | None = None) -> float:
+        """The largest quotient of (*) for the contraction `moved`, for this party's `q` or another."""
+        ratio = float(self.noise.q) if q is None else q
+        places = np.arange(self.last + 1)
+        seen = product(product(self.laws, moved), decay(places, ratio, self.factor))
+        worst = 1.0
+        for one, other in self.steps:
+            known = (seen[one] > 0) | (seen[other] > 0)  # else below every float; the certificate decides
+            with np.errstate(divide="ignore"):
+                ratio = seen[one][known] / seen[other][known]
+                worst = max(worst, float(ratio.max()), float((1 / ratio).max()))
+        return worst
+
+
+def decay(places: Integers, q: float, factor: int) -> Array:
+    """`q^(|f||z-y|)`."""
+    gaps = np.abs(places[None, :] - places[:, None])
+    return np.asarray(geometric(q, abs(factor) * int(gaps.max()) + 1)[abs(factor) * gaps], dtype=np.float64)
+
+
+def expected_cost(law: Array, power: int) -> Cost:
+    """`E |gap + N|^power`, if `N` has this law on `-half..half`."""
+    half = len(law) // 2
+    places = np.arange(-half, half + 1.0)
+    if power == 2:
+        mass, mean, square = float(total(law)), float(product(law, places)), float(product(law, places * places))
+        return lambda gaps: np.asarray(mass * gaps * gaps + 2 * mean * gaps + square, dtype=np.float64)
+    below = np.cumsum(law)
+    slopes = (
+        below[-1] - 2 * below[::-1]
+    )  # of E|k + N| from k to k + 1, where k = -half.. : Pr[N > -k-1] - Pr[N <= -k-1]
+    values = float(product(np.abs(places - half), law)) + np.concatenate([[0.0], np.cumsum(slopes[1:])])
+
+    def cost(gaps: npt.NDArray[Any]) -> Array:
+        inside = np.clip(gaps, -half, half)
+        return np.asarray(values[inside + half] + below[-1] * np.abs(gaps - inside), dtype=np.float64)
+
+    return cost

@@ -16,11 +16,11 @@ the other `m - t` can subtract them (Remark 4). A larger set is then private too
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from attrs import field, frozen
 from pydantic import StrictInt
@@ -41,6 +41,13 @@ Contraction = Literal["optimal", "scaled", "shifts", "none", "algorithm-5"]
 LARGEST_FACTOR = 1000
 """The largest coefficient of a weighted sum."""
 MOST_PARTIES = 1000
+Made = TypeVar("Made")
+
+
+def each_once(keys: Iterable[Hashable], make: Callable[[int], Made]) -> list[Made]:
+    """`make(i)` for the `i`-th key; what has the same key is made once, and is one object."""
+    known: dict[Hashable, Made] = {}
+    return [known[key] if key in known else known.setdefault(key, make(i)) for i, key in enumerate(keys)]
 
 
 def _listed(name: str, given: object) -> None:

@@ -10,34 +10,16 @@ of the output given a secret stays. With `psi` the law of the input, `psi0` that
 
 The middle input `x3` comes nearer to the truth; the outer ones break even over a mirrored pair of exchanges.
 
-**What is wrong in the print, and how it is read here.** To the letter, Algorithm 5 returns a matrix of zeros.
-
-- Algorithm 3 assigns `r(x, s)` twice; the second time with the weight `hat-alpha <= 0`, which is 0 for a whole shift,
-  so that nothing is left. Read: the sum, with weight `-hat-alpha`. Its `SGDL_{1/beta}` is `SGDL_beta`. Only row `x` is
-  set; read: the mirrored row `c-x` too.
-- Algorithm 4 subtracts where Eq. (8) adds, drops the factor `e` of `2 SGDL(e) e`, multiplies `A` into an `r` that
-  already contains it, and returns `e <= 0` where it has computed `e'`. A row of zeros passes it, and `break` then
-  leaves the loop. Read: Eq. (8), that is, the row's mean absolute error is at most that of its share of noise; and
-  `break` as "go on to the next x".
-- Algorithm 5: the caps divide by the wrong increments (`r~ D~(x1)/D~(x1)` is `r~`), and `x1, x2` change places between
-  the two exchanges they compare. Read: what `y` gains covers what it loses, and so for `c-y`. A shift below 0 is 0. For
-  the middle input both exchanges draw on the same cells: half for each. (The text of appendix B has a further slip,
-  `w3 w3-` for `w3 w1-`.)
-- **A flaw that no reading mends**: it resets row `x` after other rows have exchanged weight with it. Rows then still
-  sum to what they should, but the laws of the output, which all of privacy rests on, are off by 8% to 16%. So only the
-  contraction is taken from it; the exchanges are made anew from that contraction's base kernel, which keeps the laws
-  (`exchange_to_diagonal`), and the result is certified like any other.
-
-What it is worth (m = 2, aggregate; geometric noise, Algorithm 5, the coupling program for the same contraction):
-`Bin(25,.5)` eps .5: 1.919, 1.866, 1.371; `Bin(50,.5)` eps .3: 3.284, 3.139, 2.417. With whole steps it lets go of every
-contraction before its condition is met. The search of VI-D, `search_shifts`: .684 and 1.32. The contraction of a linear
-program (`contraction.py`): .363 and .728.
+To the letter, Algorithm 5 returns a matrix of zeros; docs/papers.md (A, section VI) lists the slips and their reading
+here. One flaw no reading mends: it resets row `x` after other rows have exchanged weight with it, so that the laws of
+the output, which all of privacy rests on, are off by 8% to 16%. So only the contraction is taken from it; the exchanges
+are made anew from that contraction's base kernel, which keeps the laws (`exchange_to_diagonal`), and the result is
+certified like any other. A shift below 0 is read as 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -45,7 +27,7 @@ import numpy as np
 from optdp.errors import ProblemError
 from optdp.numbers.ordered import Array, product, total
 from optdp.plan.contraction import DENOMINATOR, rounded, settled
-from optdp.plan.entity import Entity, Integers
+from optdp.plan.parties import Entity, Integers
 
 PASSES = 200
 """Most passes of exchanges."""
@@ -53,17 +35,7 @@ GAIN = 1e-6
 """A pass, or a shift, that lowers the error by a smaller share than this does not count."""
 
 
-@dataclass(frozen=True)
-class Shifted:
-    """What Algorithm 5 returns: a contraction and a table on the inputs and outputs `0..c`, which may be neither."""
-
-    contraction: Array
-    table: Array
-
-
-def algorithm_3(
-    entity: Entity, x: int, shift: float, alpha: float, contraction: Array, table: Array, printed: bool = False
-) -> None:
+def algorithm_3(entity: Entity, x: int, shift: float, alpha: float, contraction: Array, table: Array) -> None:
     """Set row `x` to "move by `alpha shift`, rounded at random, then add noise", in place."""
     move = alpha * shift
     low = int(np.floor(move + 1e-9))
@@ -72,22 +44,12 @@ def algorithm_3(
     contraction[x] = 0.0
     np.add.at(contraction[x], places, [1 + below, -below])
     noise = entity.kernel(places, np.arange(entity.last + 1))
-    table[x] = below * noise[1] if printed else (1 + below) * noise[0] - below * noise[1]
+    table[x] = (1 + below) * noise[0] - below * noise[1]
 
 
-def algorithm_4(entity: Entity, x: int, contraction: Array, table: Array, printed: bool = False) -> bool:
+def algorithm_4(entity: Entity, x: int, contraction: Array, table: Array) -> bool:
     """Whether row `x` satisfies Eq. (8): a mean absolute error of at most that of its share of noise."""
-    size = entity.last + 1
-    places = np.arange(size)
-    half = len(entity.chances) // 2
-    if printed:
-        value = float(contraction[x] @ (np.abs(x - places) * table[x]))
-        for e in range(1, max(entity.last - x, x) + 1):
-            up, down = places[: size - e], places[e:]
-            value += float(contraction[x, up] @ (np.abs(x - up - e) * table[x, up + e]))
-            value -= float(contraction[x, down] @ (np.abs(x - down + e) * table[x, down - e]))
-            value -= 2 * float(entity.chances[half + e])
-        return value <= 0
+    places, half = np.arange(entity.last + 1), entity.half
     own = float(product(np.abs(np.arange(-half, half + 1)), entity.chances))
     away = np.abs(places - x)
     moves = entity.noisy_cost()(places - x) - product(entity.kernel(places, places), away)
@@ -95,30 +57,27 @@ def algorithm_4(entity: Entity, x: int, contraction: Array, table: Array, printe
     return error <= own * (1 + 1e-12)
 
 
-def algorithm_5(entity: Entity, alpha: float = 1.0, printed: bool = False) -> Shifted:
+def algorithm_5(entity: Entity, alpha: float = 1.0) -> tuple[Array, Array]:
     """Contract all inputs to the middle, then let go of a row until it satisfies Eq. (8), exchanging on the way.
 
-    `printed` keeps the slips of Algorithms 3 and 4 (the result is then all zeros).
+    A contraction and a table on the inputs and outputs `0..c`, which may be neither.
     """
     c = _symmetric(entity)
     middle = c // 2
     contraction, table = np.zeros((c + 1, c + 1)), np.zeros((c + 1, c + 1))
 
     def update(x: int, shift: float) -> None:
-        algorithm_3(entity, x, shift, alpha, contraction, table, printed)
+        algorithm_3(entity, x, shift, alpha, contraction, table)
         contraction[c - x], table[c - x] = contraction[x, ::-1].copy(), table[x, ::-1].copy()
 
     for x in range(middle + 1):
         update(x, (middle - x) / alpha)
     for shift in range(int(middle / alpha) + 1):
         for x in range(middle + 1):
-            if algorithm_4(entity, x, contraction, table, printed):
-                if printed:
-                    break
-                continue
-            update(x, max((middle - x) / alpha - shift, 0.0))
-            exchange(entity, table, x)
-    return Shifted(contraction, table)
+            if not algorithm_4(entity, x, contraction, table):
+                update(x, max((middle - x) / alpha - shift, 0.0))
+                exchange(entity, table, x)
+    return contraction, table
 
 
 def exchange(entity: Entity, table: Array, x: int) -> float:

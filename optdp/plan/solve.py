@@ -6,27 +6,25 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import optdp.work as work
 from optdp.errors import CertificateError, OptdpError, ProblemError, SolverError
 from optdp.mechanism.matrix import NoiseMatrix
-from optdp.mechanism.shared_noise import SharedNoise
 from optdp.numbers.exact import decimal_up, precision, show
-from optdp.plan.certificate import EXPLANATION, PlanCertificate, listed_parties
+from optdp.plan.certificate import EXPLANATION, PlanCertificate, bounding, listed_parties
 from optdp.plan.certify import certify_plan
 from optdp.plan.divisible import design, geometric
-from optdp.plan.joint import MOST_PRODUCTS, NARROW, ROOM, Draft, Size, check_cells, descend, rounded, starts
-from optdp.plan.merged import bounding
-from optdp.plan.problem import MultiLTE
-from optdp.plan.verify import check_target as check_plan_folder
-from optdp.plan.verify import plan_files, write_plan
+from optdp.plan.format import Table, plan_files, write_plan
+from optdp.plan.joint import MOST_PRODUCTS, NARROW, ROOM, PlanDraft, Size, check_cells, descend, rounded, starts
+from optdp.plan.problem import MultiLTE, each_once
 from optdp.sheet import Cell, Sheet, decimal
+from optdp.single.alternatives import no_data_sum, useless
 from optdp.single.bound import Prices
 from optdp.single.designed import Designed, shown_epsilon
-from optdp.single.problem import SingleLTE
+from optdp.single.problem import Objective, SingleLTE
 from optdp.single.solve import solve_single
 from optdp.work import Progress, announce, silent
 from optdp.work.account import Effort
@@ -39,7 +37,6 @@ FITS = 'Use fewer or alike parties, a larger epsilon, or method = "divisible".'
 BITS = (62, 128)
 """Denominators of the tables, in turn, until the rounded plan is private."""
 
-Table = NoiseMatrix | SharedNoise
 Found = tuple[tuple[Table, ...], PlanCertificate, str, str]
 """Tables, their certificate, the status and a note."""
 
@@ -82,10 +79,25 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
         """The MAE of shared geometric noise at the same epsilon."""
         return float(self.problem.baseline_mae)
 
-    def summary(self) -> dict[str, Any]:
-        """The figures as `--json` prints them."""
+    @cached_property
+    def no_data(self) -> dict[str, float | None]:
+        """The errors of the best constant, published without any data; None if the law of the sum is too long."""
+        problem = self.problem
+        objectives: tuple[Objective, ...] = ("mae",) if problem.objective == "mae" else ("mae", "mse")
+        return {f"no_data_{name}": no_data_sum(problem.parties, problem.f, name) for name in objectives}
+
+    @property
+    def remarks(self) -> str:
+        """What a user should be told: the note, and whether publishing without any data does as well."""
+        objective = self.problem.objective
+        return "; ".join(
+            filter(None, (self.note, useless(self.value, self.no_data[f"no_data_{objective}"], objective)))
+        )
+
+    def _members(self) -> list[dict[str, Any]]:
+        """The figures of each party."""
         certificate, problem = self.certificate, self.problem
-        parties = [
+        return [
             {
                 "certified_epsilon": shown_epsilon(certificate.epsilons[i], problem.epsilon),
                 "ordinary_epsilon": shown_epsilon(certificate.ordinary[i]),
@@ -95,6 +107,10 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
             }
             for i in range(len(self.tables))
         ]
+
+    def summary(self) -> dict[str, Any]:
+        """The figures as `--json` prints them."""
+        certificate, problem = self.certificate, self.problem
         return {
             "kind": problem.kind,
             "method": problem.method,
@@ -104,28 +120,30 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
             "mae": self.mae,
             "mse": self.mse,
             "baseline_mae": self.baseline_mae,
+            **self.no_data,
             "lower_bound": None if self.lower_bound is None else float(self.lower_bound),
             "gap": self.gap,
             "divisor": show(problem.divisor),
             "average_mae": self.mae / float(problem.divisor),
             "epsilon": show(problem.epsilon),
             "certified_epsilon": shown_epsilon(certificate.epsilon, problem.epsilon),
-            "parties": parties,
+            "parties": self._members(),
             "backend": self.backend,
             "engine": self.engine,
             "seconds": round(self.seconds, 4),
-            "note": self.note,
+            "note": self.remarks,
             "meaning": EXPLANATION,
         }
 
     def sheet(self) -> Sheet:
         """What a person is shown."""
         figures, problem = self.summary(), self.problem
+        without = [] if figures["no_data_mae"] is None else [("MAE, without data", figures["no_data_mae"])]
         facts: list[tuple[str, Cell | str]] = [
             ("problem", f"{len(problem.parties)} parties, {problem.honest} surely honest"),
             ("status", f"{self.status}  ({problem.method}, {self.seconds:.2f} s)"),
             ("epsilon under the priors", f"{decimal(figures['certified_epsilon'])}  (wanted {figures['epsilon']})"),
-            *self.compared("MAE of the aggregate", self.baseline_mae),
+            *self.compared("MAE of the aggregate", self.baseline_mae, without),
         ]
         if problem.objective == "mse":
             facts.append(("MSE of the aggregate", f"{self.mse:10.6f}"))
@@ -134,8 +152,8 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
         if self.lower_bound is not None:
             bound = f"{float(self.lower_bound):10.6f}  (proved: one entity with all data)"
             facts.append(("no plan is below", bound))
-        if self.note:
-            facts.append(("note", self.note))
+        if self.remarks:
+            facts.append(("note", self.remarks))
         listing = listed_parties(problem, figures["parties"])
         return Sheet(tuple(facts), (listing,), meaning=figures["meaning"])
 
@@ -157,9 +175,9 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
 
     def claim(self) -> dict[str, Any]:
         """What the plan's file states, as decimals rounded to the safe side."""
-        certificate, summary = self.certificate, self.summary()
+        certificate = self.certificate
         return {
-            "epsilon": summary["certified_epsilon"],
+            "epsilon": shown_epsilon(certificate.epsilon, self.problem.epsilon),
             "mae": decimal_up(certificate.mae),
             "mse": decimal_up(certificate.mse),
             "baseline_mae": decimal_up(self.problem.baseline_mae),
@@ -170,7 +188,7 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
                     "ordinary_epsilon": party["ordinary_epsilon"],
                     "mae": decimal_up(own),
                 }
-                for party, own in zip(summary["parties"], certificate.own_mae, strict=True)
+                for party, own in zip(self._members(), certificate.own_mae, strict=True)
             ],
             "meaning": EXPLANATION,
             "explained": "docs/guarantee.md",
@@ -179,11 +197,6 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
     def save(self, folder: str | Path) -> None:
         """Write the plan's folder, whole or not at all: `plan.json` and one artifact for each party."""
         write_plan(self, Path(folder))
-
-
-def check_target(problem: MultiLTE, folder: Path) -> None:
-    """Refuse before a long solve what could not be written after it."""
-    check_plan_folder(folder)
 
 
 def solve_plan(problem: MultiLTE, backend: str = "highs", progress: Progress = silent) -> PlanSolution:
@@ -249,8 +262,8 @@ def _joint(problem: MultiLTE, progress: Progress) -> Found:
         return found, certificate, status, note or f"{reason} of {size.kinds} kinds for hours"
     check_cells(size.cells)
     announce(size.seconds(DESCENT), f"A joint plan of {len(problem.parties)} parties", FITS, progress)
-    best: Draft | None = None
-    latest: Draft | None = None
+    best: PlanDraft | None = None
+    latest: PlanDraft | None = None
     power = 1 if problem.objective == "mae" else 2
     status = "local optimum"
     effort = Effort(most=DESCENT)
@@ -288,7 +301,7 @@ def _joint(problem: MultiLTE, progress: Progress) -> Found:
     return found, certificate, status, f"noise that each party designs alone instead of a joint plan: {why}"
 
 
-def _proved(problem: MultiLTE, plan: Draft, progress: Progress) -> tuple[tuple[Table, ...], PlanCertificate] | str:
+def _proved(problem: MultiLTE, plan: PlanDraft, progress: Progress) -> tuple[tuple[Table, ...], PlanCertificate] | str:
     """The plan in integers with its certificate, or why it is none."""
     reason = ""
     for bits in BITS:
@@ -310,7 +323,7 @@ def _proved(problem: MultiLTE, plan: Draft, progress: Progress) -> tuple[tuple[T
     return reason
 
 
-def _better(one: Draft | None, other: Draft | None, power: int) -> Draft | None:
+def _better(one: PlanDraft | None, other: PlanDraft | None, power: int) -> PlanDraft | None:
     if one is None or other is None:
         return one or other
     return one if one.error(power) <= other.error(power) * (1 + 1e-9) else other
@@ -318,26 +331,18 @@ def _better(one: Draft | None, other: Draft | None, power: int) -> Draft | None:
 
 def _alone(problem: MultiLTE, reserve: Fraction, progress: Progress) -> list[NoiseMatrix]:
     """For each party a table that is private whatever the others do (it need not keep the fallback)."""
-    found: dict[Any, NoiseMatrix] = {}
-    tables = []
-    for i in range(len(problem.parties)):
-        populations = tuple(world[i] for world in problem.worlds)
-        step = problem.step_epsilon(i)
-        key = (populations, step)
-        if key not in found:
-            progress(f"party {i}: a first table that is private alone")
-            single = SingleLTE(
-                populations,
-                step * populations[0].largest * reserve,
-                tail="none",
-                never_worse=False,
-            )
-            first = solve_single(single)
-            if first.status == "interrupted":
-                raise KeyboardInterrupt
-            found[key] = first.mechanism
-        tables.append(found[key])
-    return tables
+    worlds = list(zip(*problem.worlds, strict=True))  # for each party its populations
+    steps = [problem.step_epsilon(i) for i in range(len(worlds))]
+
+    def table_of(i: int) -> NoiseMatrix:
+        progress(f"party {i}: a first table that is private alone")
+        epsilon = steps[i] * worlds[i][0].largest * reserve
+        found = solve_single(SingleLTE(worlds[i], epsilon, tail="none", never_worse=False))
+        if found.status == "interrupted":
+            raise KeyboardInterrupt
+        return found.mechanism
+
+    return each_once(zip(worlds, steps, strict=True), table_of)
 
 
 METHODS: dict[str, Callable[[MultiLTE, Progress], Found]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Protocol, cast, overload
+from typing import cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -20,22 +20,14 @@ from optdp.people.population import Population
 from optdp.plan.certificate import largest
 from optdp.plan.certify import plan_epsilons, plan_errors
 from optdp.plan.divisible_certify import certify_shared
+from optdp.plan.format import VerifiedPlan
 from optdp.plan.problem import MultiLTE
-from optdp.plan.solve import solve_plan
+from optdp.plan.solve import PlanSolution, solve_plan
 from optdp.single import certify
 from optdp.single.problem import SingleLTE
 
 World = Sequence[Population]
-
-
-class Plan(Protocol):
-    """A plan that was solved or verified."""
-
-    @property
-    def problem(self) -> MultiLTE: ...
-
-    @property
-    def tables(self) -> tuple[NoiseMatrix | SharedNoise, ...]: ...
+AnyPlan = PlanSolution | VerifiedPlan
 
 
 @overload
@@ -43,13 +35,11 @@ def epsilon_under(first: SingleLTE, second: NoiseMatrix, third: Population | Wor
 
 
 @overload
-def epsilon_under(first: Plan, second: World | Sequence[World], third: None = None) -> Fraction | None: ...
+def epsilon_under(first: AnyPlan, second: World | Sequence[World], third: None = None) -> Fraction | None: ...
 
 
 def epsilon_under(
-    first: SingleLTE | Plan,
-    second: NoiseMatrix | World | Sequence[World],
-    third: Population | World | None = None,
+    first: SingleLTE | AnyPlan, second: NoiseMatrix | World | Sequence[World], third: Population | World | None = None
 ) -> Fraction | None:
     """The real epsilon if the world differs from the prior.
 
@@ -81,22 +71,22 @@ def epsilon_under(
         assert third is not None
         return certify.epsilon_under(cast(SingleLTE, first), second, third)
     worlds = [second] if all(isinstance(item, Population) for item in second) else second
-    return largest(tuple(_in_world(cast(Plan, first), world) for world in worlds))  # type: ignore[arg-type]
+    return largest(tuple(_in_world(cast(AnyPlan, first), world) for world in worlds))  # type: ignore[arg-type]
 
 
-def _in_world(plan: Plan, world: World) -> Fraction | None:
+def _in_world(plan: AnyPlan, world: World) -> Fraction | None:
     problem, tables = plan.problem, plan.tables
     if len(world) != len(tables):
         raise ProblemError(f"A world must have {len(tables)} populations. Found {len(world)}.")
+    for i, (population, table) in enumerate(zip(world, tables, strict=True)):
+        if population.last > table.last:
+            raise CertificateError(
+                f"Party {i} serves inputs 0..{table.last}. Found a population whose sum reaches {population.last}."
+            )
     finite = [table for table in tables if isinstance(table, NoiseMatrix)]
     if len(finite) == len(tables):
         return largest(plan_epsilons(problem, finite, world))
     shared = [table for table in tables if isinstance(table, SharedNoise)]
-    for i, (population, noise) in enumerate(zip(world, shared, strict=True)):
-        if population.last > noise.last:
-            raise CertificateError(
-                f"Party {i} serves inputs 0..{noise.last}. Found a population whose sum reaches {population.last}."
-            )
     moved = MultiLTE(
         world, problem.epsilon, problem.honest, problem.method, problem.objective, f=problem.f,
         contraction=problem.contraction,
@@ -106,9 +96,8 @@ def _in_world(plan: Plan, world: World) -> Fraction | None:
     return certify_shared(moved, fitted).epsilon
 
 
-RARE = 1e-9
-"""Totals below this probability are left out: their errors would be rounding."""
-CELLS = 40_000_000
+RARE, CELLS = 1e-9, 40_000_000
+"""Totals below this probability are left out: their errors would be rounding. And how much is written out at most."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +109,7 @@ class ErrorByTotal:
     error: float
 
 
-def errors_by_total(plan: Plan) -> list[ErrorByTotal]:
+def errors_by_total(plan: AnyPlan) -> list[ErrorByTotal]:
     """The error of a joint plan for each likely true total (A, Fig. 8): in floating point, for looking, not for claims.
 
     Parameters

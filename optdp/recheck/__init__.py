@@ -6,7 +6,7 @@ This folder imports the standard library and itself. Copied anywhere it works al
 
 It reads the file as text, builds every prior from the `problem`, and recomputes the claim. Exit code 0: every claim
 that is listed holds; 1: one does not; 2: the file is at fault, or more work than `MOST_WORK` is asked for. It shares no
-code with `optdp verify`, which uses balls of python-flint. The claim `lower_bound` is left to `optdp verify`.
+code with `optdp verify`, which uses balls of python-flint. Lower bounds of very large problems are left to that.
 
 Each module proves at its top what it computes. Read them in this order, each rests on those before it:
 
@@ -17,7 +17,10 @@ Each module proves at its top what it computes. Read them in this order, each re
     priors        from a population to the laws of its sum
     enclosures    what is not exact: quotients, exponentials, logarithms, noise
     entity        one table: privacy under the prior, ordinary privacy, errors
-    claims        what is demanded and claimed, and proofs of lower bounds
+    observers     what somebody may know about the people, and the vertices of that
+    boxes         the largest quotient over all vertices
+    claims        what is demanded and claimed
+    bounds        proofs of lower bounds
     single        the artifact of one entity: begin here to see how a check goes
     plans         several entities, finite tables
     shares        several entities, shares of noise

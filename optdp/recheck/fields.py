@@ -43,8 +43,10 @@ def quotient_of(pair: Any, name: str) -> Fraction:
     return Fraction(top, bottom)
 
 
-NULL = frozenset({"fallback_epsilon", "weights", "conservative", "n", "honest", "f"})
-"""Keys of a problem that may be null, which is the same as left out."""
+NULL = frozenset(
+    {"fallback_epsilon", "weights", "conservative", "n", "honest", "f", "observer", "between", "margin", "epsilon"}
+)
+"""Keys of a problem that may be null, which is the same as left out, unless they are needed."""
 
 
 def table_with(table: Any, name: str, needed: str, allowed: str = "") -> dict[str, Any]:

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from .claims import check_bound, check_keys, claimed, claimed_epsilon, demand, epsilon_of
+from .bounds import check_bound
+from .claims import check_keys, claimed, claimed_epsilon, demand, epsilon_of
 from .enclosures import log_above, noise_ratio, share_mean
 from .entity import Table, read_table
 from .fields import list_of

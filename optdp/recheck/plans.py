@@ -16,7 +16,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from .claims import Program, demand
+from .bounds import Program
+from .claims import demand
 from .enclosures import Pair, both_ways, noise_ratio, worst_of
 from .entity import Entity, Table
 from .fields import check_epsilons, exact_number, list_of, one_of, table_with, whole_number

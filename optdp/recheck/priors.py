@@ -88,7 +88,7 @@ class Prior:
         return binomial(n - less, f0, f1, near).shifted(shift)
 
 
-def _law(values: Any, name: str, least: int = 2) -> tuple[Fraction, ...]:
+def read_law(values: Any, name: str, least: int = 2) -> tuple[Fraction, ...]:
     """Probabilities of `0, 1, ..`, which sum to exactly one."""
     law = tuple(exact_number(value, name) for value in list_of(values, name, least))
     must(min(law) >= 0, f"{name} must not be negative", values)
@@ -104,7 +104,7 @@ def read_prior(spec: Any, unit: str = "") -> Prior:
     name, more = f"{kind} population", f"conservative {unit}"
     if kind == "others":
         spec = table_with(spec, name, "kind others", f"contributions {unit}")
-        return _given_others(_law(spec["others"], "others", 1), spec.get("contributions", 1))
+        return _given_others(read_law(spec["others"], "others", 1), spec.get("contributions", 1))
     if kind == "conditionals":
         return _conditionals(table_with(spec, name, "kind people total", unit))
     crowd: Crowd
@@ -115,7 +115,7 @@ def read_prior(spec: Any, unit: str = "") -> Prior:
         crowd = {(1 - p, p): whole_number(spec["n"], "n", 1, 10**9)}
     elif kind == "iid":
         spec = table_with(spec, name, "kind n pmf", more)
-        crowd = {_law(spec["pmf"], "pmf"): whole_number(spec["n"], "n", 1, 10**9)}
+        crowd = {read_law(spec["pmf"], "pmf"): whole_number(spec["n"], "n", 1, 10**9)}
     elif kind == "counts":
         spec = table_with(spec, name, "kind counts", f"n smoothing {more}")
         crowd = _counted(spec)
@@ -127,10 +127,10 @@ def read_prior(spec: Any, unit: str = "") -> Prior:
 
 def _conditionals(spec: Mapping[str, Any]) -> Prior:
     """The laws of the sum given each contribution, as they are stated: people need not be independent."""
-    total = integer_law(_law(spec["total"], "total"))
+    total = integer_law(read_law(spec["total"], "total"))
     people = []
     for rows in list_of(spec["people"], "people", 1):
-        people.append([integer_law(_law(row, "people")) for row in list_of(rows, "people", 2)])
+        people.append([integer_law(read_law(row, "people")) for row in list_of(rows, "people", 2)])
         right = all(len(law.below) == len(total.below) for law in people[-1])
         must(right, "Laws must have one length", "conditionals population")
     bits, sizes = total.unit.bit_length(), [len(laws) for laws in people]
@@ -152,7 +152,7 @@ def _listed(people: Any) -> Crowd:
     crowd: dict[tuple[Fraction, ...], int] = {}
     for group in list_of(people, "people", 1):
         group = table_with(group, "a group of people", "pmf", "count")
-        law = _law(group["pmf"], "pmf")
+        law = read_law(group["pmf"], "pmf")
         crowd[law] = crowd.get(law, 0) + whole_number(group.get("count", 1), "count", 1, 10**6)
     must(sum(crowd.values()) <= 10**6, "people must be at most 1,000,000", sum(crowd.values()))
     return crowd
@@ -161,7 +161,7 @@ def _listed(people: Any) -> Crowd:
 def _given_others(others: tuple[Fraction, ...], contributions: Any) -> Prior:
     """One kind of person, and the law of everybody else's sum."""
     if isinstance(contributions, list):
-        own = _law(contributions, "contributions")
+        own = read_law(contributions, "contributions")
     else:
         largest = whole_number(contributions, "contributions", 1, 10_000)
         own = (Fraction(1, largest + 1),) * (largest + 1)

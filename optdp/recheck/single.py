@@ -11,15 +11,18 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from .claims import Program, as_decimal, check_bound, check_keys, claimed, claimed_epsilon, demand, epsilon_of
+from .bounds import Program, check_bound
+from .boxes import observed_quotient
+from .claims import as_decimal, check_keys, claimed, claimed_epsilon, claimed_observed, demand, epsilon_of
 from .enclosures import mean_absolute, noise_ratio, worst_of
 from .entity import Entity, Errors, Table, crowd_mean, crowd_quotient, kept, read_table
 from .fields import check_epsilons, exact_number, list_of, one_of, table_with
+from .observers import Observer, read_observers
 from .priors import Prior, read_prior
 from .verdict import Failed, Findings, Refused, must, printable, spend
 
@@ -39,6 +42,9 @@ def recheck_single(path: str | os.PathLike[str], document: Mapping[str, Any]) ->
         "epsilon": epsilon_of(found.private, problem.factor),
         "ordinary_epsilon": epsilon_of(found.ordinary, problem.factor),
     }
+    if len(found.observed) > 1:
+        for i, ratio in enumerate(found.observed):
+            epsilons[f"observer {i}: epsilon"] = epsilon_of(ratio, problem.factor)
     figures = {**epsilons, **found.errors, "never_worse": found.never_worse}
     return Findings("PASS", "noise-matrix", figures, unchecked, document["sha256"])
 
@@ -58,6 +64,8 @@ class Problem:
     """Whether every two contributions are adjacent, or neighbouring ones."""
     method: str
     never_worse: bool
+    observers: Sequence[Observer]
+    """Who is watching; if nobody is named, somebody who knows exactly the priors."""
 
     @cached_property
     def last(self) -> int:
@@ -85,8 +93,16 @@ class Problem:
     @property
     def program(self) -> Program:
         fallback = None if self.fallback is None else self.fallback / self.factor
+        asked = [observer.epsilon for observer in self.observers if observer.known is None]
+        asked += [] if self.fallback is None else [self.fallback]
+        chain = min(asked) / self.factor if asked else None
         return Program(self.priors, self.weights, self.power, self.every, self.epsilon / self.factor, self.q,
-                       self.tailed, self.never_worse, fallback, self.reach)  # fmt: skip
+                       self.tailed, self.never_worse, chain, self.reach, self._watching(fallback))  # fmt: skip
+
+    def _watching(self, fallback: Fraction | None) -> list[Observer]:
+        """The observers whose constraints a bound may price, with what a step may give away to each."""
+        found = [replace(observer, epsilon=observer.epsilon / self.factor) for observer in self.observers]
+        return [*found, Observer((), None, fallback)] if found and fallback is not None else found
 
 
 def read_problem(stated: Mapping[str, Any]) -> Problem:
@@ -94,7 +110,7 @@ def read_problem(stated: Mapping[str, Any]) -> Problem:
     must(kind != "multi-lte", "A party's part of a plan must be checked with its folder", kind)
     spec = table_with(
         stated, "problem", "kind epsilon population",
-        "fallback_epsilon tail never_worse objective adjacency method weights title source notes expect",
+        "fallback_epsilon tail never_worse objective adjacency method observer weights title source notes expect",
     )  # fmt: skip
     one_of(kind, "kind", "single-lte")
     epsilon, fallback = check_epsilons(spec)
@@ -106,9 +122,12 @@ def read_problem(stated: Mapping[str, Any]) -> Problem:
     must(type(never_worse) is bool, "never_worse must be true or false", never_worse)
     listed = spec["population"] if isinstance(spec["population"], list) else [spec["population"]]
     priors = [read_prior(item) for item in list_of(listed, "population", 1)]
+    observers: Sequence[Observer] = ()
+    if "observer" in spec:
+        observers = read_observers(spec["observer"], listed[0], priors[0], epsilon)
     weights = list_of(spec.get("weights", [1] + [0] * (len(priors) - 1)), "weights")
     problem = Problem(priors, [exact_number(weight, "weights") for weight in weights], epsilon, fallback, tailed, power,
-                      every, method, never_worse)  # fmt: skip
+                      every, method, never_worse, observers)  # fmt: skip
     _check_priors(problem)
     return problem
 
@@ -119,6 +138,9 @@ def _check_priors(problem: Problem) -> None:
     must(right, "weights must be one for each prior", len(weights))
     right = not problem.tailed or all(prior.independent for prior in priors)
     must(right, 'conditionals need tail = "none"', "geometric")
+    must(not problem.observers or len(priors) == 1, "Observers need exactly one population", len(priors))
+    right = not problem.observers or problem.method in ("lp", "geometric")
+    must(right, "Observers need the method lp or geometric", problem.method)
     plain = len(priors) == 1 and len(priors[0].sizes) == 1 and problem.fallback is None
     right = problem.method != "shifting" or plain
     must(right, "shifting is for one prior, one kind of person, no fallback", len(priors))
@@ -142,11 +164,13 @@ class Figures:
     """What is recomputed of a table."""
 
     private: Fraction | None
-    """The largest quotient of two adjacent secrets, under any prior."""
+    """The largest quotient of two adjacent secrets, under any prior, or for the first observer."""
     ordinary: Fraction | None
     """That of two adjacent inputs, whatever the prior."""
     errors: Mapping[str, Fraction]
     never_worse: bool
+    observed: Sequence[Fraction | None]
+    """The largest quotient of two adjacent secrets for each observer, if there are any."""
 
 
 def recomputed(problem: Problem, table: Table) -> Figures:
@@ -154,10 +178,17 @@ def recomputed(problem: Problem, table: Table) -> Figures:
     wide = any(prior.wide for prior in priors)
     entity = Entity(table, last, problem.reach if wide else last)
     written = Entity(table, last, last) if wide else entity
-    private = worst_of(
-        [crowd_quotient(entity, prior, every) if prior.wide else written.quotients(prior, every) for prior in priors]
-    )
     ordinary = entity.ordinary(problem.reach)
+
+    def seen(observer: Observer | None) -> Fraction | None:
+        if observer is None or observer.exact:
+            return worst_of([crowd_quotient(entity, prior, every) if prior.wide else written.quotients(prior, every)
+                             for prior in priors])  # fmt: skip
+        return ordinary if observer.known is None else observed_quotient(written, observer, every)
+
+    alike = {(observer.kinds, observer.known): observer for observer in problem.observers}
+    ratios = {key: seen(observer) for key, observer in alike.items()}
+    observed = [ratios[observer.kinds, observer.known] for observer in problem.observers]
     first, second = entity.errors(1), entity.errors(2)
     worst = Fraction(max(first.alone, *first.served), first.unit)
     pairs = [(weight, prior) for weight, prior in zip(problem.weights, priors, strict=True) if weight]
@@ -166,7 +197,8 @@ def recomputed(problem: Problem, table: Table) -> Figures:
         for errors in (first, second)
     )
     figures = {"mae": mae, "mse": mse, "worst_error": worst, "baseline_mae": mean_absolute(problem.q)}
-    return Figures(private, ordinary, figures, _never_worse(problem, table, first))
+    private = observed[0] if observed else seen(None)
+    return Figures(private, ordinary, figures, _never_worse(problem, table, first), observed)
 
 
 def _never_worse(problem: Problem, table: Table, errors: Errors) -> bool:
@@ -192,7 +224,10 @@ def _mean(entity: Entity, prior: Prior, errors: Errors) -> Fraction:
 
 def check_demands(problem: Problem, found: Figures) -> None:
     """What the problem asks for must hold, whatever is claimed."""
-    demand("epsilon under the prior", found.private, problem.epsilon, problem.factor)
+    if not problem.observers:
+        demand("epsilon under the prior", found.private, problem.epsilon, problem.factor)
+    for i, (observer, ratio) in enumerate(zip(problem.observers, found.observed, strict=True)):
+        demand(f"epsilon for observer {i}", ratio, observer.epsilon, problem.factor)
     if problem.fallback is not None:
         demand("the ordinary epsilon", found.ordinary, problem.fallback, problem.factor)
     if problem.never_worse and not found.never_worse:
@@ -206,9 +241,11 @@ def check_claim(document: Mapping[str, Any], problem: Problem, found: Figures) -
     """Everything that is claimed must hold; what is not looked at here is named."""
     claim = document["claim"]
     known = "epsilon ordinary_epsilon mae mse worst_error baseline_mae never_worse lower_bound meaning explained"
-    check_keys(claim, known)
+    check_keys(claim, f"{known} observed" if len(found.observed) > 1 else known)
     claimed_epsilon(claim, "epsilon", found.private, problem.factor)
     claimed_epsilon(claim, "ordinary_epsilon", found.ordinary, problem.factor)
+    if len(found.observed) > 1:
+        claimed_observed(claim, found.observed, problem.factor)
     for name, value in found.errors.items():
         if name in claim:
             claimed(claim, name, value)

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optdp.mechanism.matrix import NoiseMatrix
 from optdp.plan.certificate import EXPLANATION as PLAN_EXPLANATION
 from optdp.report.page import Child, Html, el
-from optdp.report.pictures import Floats, Heat, of_matrix, of_shared
+from optdp.report.pictures import Floats, Heat, of_matrix, of_table
 from optdp.report.words import at_most, epsilon, headcount, less, odds_factor, people
-from optdp.single.certify import EXPLANATION
+from optdp.single.certify import meaning
 
 if TYPE_CHECKING:
     from optdp.order.solve import OrderSolution
@@ -102,14 +101,14 @@ def of_solution(solution: Solution) -> Html:
     eps = None if certificate.epsilon is None else min(certificate.epsilon, problem.epsilon)
     rows = [
         ("people", headcount(problem.populations[0])),
-        ("epsilon under the prior", with_factor(epsilon(eps), "" if eps is None else odds_factor(eps))),
+        (problem.promise, with_factor(epsilon(eps), "" if eps is None else odds_factor(eps))),
         ("ordinary epsilon", epsilon(certificate.ordinary_epsilon)),
         ("mean error", f"{at_most(certificate.mae)}, {less(certificate.mae, problem.cap)}"),
         ("status", solution.status),
     ]
     heat = of_matrix(solution.mechanism, problem.populations[0])
     return fragment(
-        "optdp: a certified mechanism", rows, [("inputs down, outputs across", heat)], solution.note, EXPLANATION
+        "optdp: a certified mechanism", rows, [("inputs down, outputs across", heat)], solution.note, meaning(problem)
     )
 
 
@@ -124,10 +123,8 @@ def of_plan(solution: PlanSolution) -> Html:
         ("mean error of the aggregate", f"{at_most(certificate.mae)}, {below}"),
         ("status", solution.status),
     ]
-    maps = []
-    for i, (table, population) in enumerate(zip(solution.tables[:3], problem.parties[:3], strict=True)):
-        heat = of_matrix(table, population) if isinstance(table, NoiseMatrix) else of_shared(table, population)
-        maps.append((f"party {i}", heat))
+    shown = zip(solution.tables[:3], problem.parties[:3], strict=True)
+    maps = [(f"party {i}", of_table(table, population)) for i, (table, population) in enumerate(shown)]
     return fragment("optdp: a certified plan", rows, maps, solution.note, PLAN_EXPLANATION)
 
 

@@ -39,8 +39,7 @@ def page(found: VerifiedOrder, name: str, title: str = "") -> bytes:
     subject = title or f"Answers of {people(found.artifact.n)}, shuffled within groups"
     own = sensitivities(found.groups, found.artifact.order, found.artifact.distance)
     along, heat = _picture(found)
-    sizes = _sizes(found)
-    data: dict[str, Any] = {"heat": heat.json() | NAMES, "sizes": sizes.json()}
+    data: dict[str, Any] = {"heat": heat.json() | NAMES, "sizes": _sizes(found).json()}
     data["sensitivities"] = Chart(
         0, (Curve("sensitivity", own[along].astype(np.float64)),), "group, in the order of its middle", "sensitivity",
         (Level(float(found.sensitivity), "largest"),),
@@ -50,7 +49,16 @@ def page(found: VerifiedOrder, name: str, title: str = "") -> bytes:
         _claim(found),
         _assumptions(found),
         html.section("matrix", "The order and the groups", *_order_section(found, heat)),
-        html.section("sensitivity", "How sensitive each group is", *_sensitivity_section(found)),
+        html.section(
+            "sensitivity",
+            "How sensitive each group is",
+            html.paragraphs(
+                "The sensitivity of a group is how far its members, exchanging places, can move the order. The group "
+                "with the largest one decides how much the shuffle must mix; all others are protected better than "
+                "alpha, in proportion."
+            ),
+            html.chart("sensitivities", "lines", "sensitivities", "Sensitivity of each group", "Sensitivity by group."),
+        ),
         html.section(
             "groups",
             "How large the groups are",
@@ -72,14 +80,10 @@ def _header(found: VerifiedOrder, subject: str) -> Html:
         (
             html.tile(at_most(found.alpha), "alpha", "Certified, for every group."),
             html.tile(
-                f"× {odds_factor(found.alpha)}", "factor",
-                "The most that exchanging answers in a group can matter.",
+                f"× {odds_factor(found.alpha)}", "factor", "The most that exchanging answers in a group can matter."
             ),
             html.tile(theta, "theta", "How tightly the shuffle keeps to the order; 0 is a uniform shuffle."),
-            html.tile(
-                f"{found.sensitivity:,}", "sensitivity",
-                "How far a group can move the order.",
-            ),
+            html.tile(f"{found.sensitivity:,}", "sensitivity", "How far a group can move the order."),
         ),
         html.digest_line("Order, SHA-256", found.artifact.sha256),
     )  # fmt: skip
@@ -87,7 +91,6 @@ def _header(found: VerifiedOrder, subject: str) -> Html:
 
 def _claim(found: VerifiedOrder) -> Html:
     factor = odds_factor(found.alpha)
-    large = words.weak(found.alpha)
     limits = html.listed(
         html.term(
             "What was said",
@@ -118,7 +121,7 @@ def _claim(found: VerifiedOrder) -> Html:
             "there is no small probability of failure."
         ),
         words.beliefs(found.alpha, "who in a group of two gave which of two answers"),
-        html.warning(large),
+        html.warning(words.weak(found.alpha)),
         html.box("What is not promised", limits, kind="box limits"),
     )
 
@@ -188,15 +191,12 @@ def _sizes(found: VerifiedOrder) -> Chart:
 
 
 def _order_section(found: VerifiedOrder, heat: Heat) -> tuple[Child, ...]:
+    share = reversed_pairs(found.artifact.n, found.theta, found.artifact.distance)
     said = (
         "Records stand in one public order, and the shuffle mostly exchanges answers of records that are close to each "
         "other in it. Each row of the picture is a group, each column a position: a good order keeps every group "
-        "together, near the diagonal."
-    )
-    share = reversed_pairs(found.artifact.n, found.theta, found.artifact.distance)
-    said += (
-        f" On average the shuffle reverses {100 * share:.3g} % of all pairs of records; a uniform shuffle, after which "
-        "no trend is left, reverses 50 %."
+        f"together, near the diagonal. On average the shuffle reverses {100 * share:.3g} % of all pairs of records; a "
+        "uniform shuffle, after which no trend is left, reverses 50 %."
     )
     mixed = near_uniform(share)
     caption = "Where the members of each group stand in the order."
@@ -210,17 +210,6 @@ def _order_section(found: VerifiedOrder, heat: Heat) -> tuple[Child, ...]:
         html.paragraphs(said),
         html.warning(f"{mixed[:1].upper()}{mixed[1:]}." if mixed else None),
         html.chart("heatmap", "heat", "heat", "Groups along the order as a heat map", caption),
-    )
-
-
-def _sensitivity_section(found: VerifiedOrder) -> tuple[Child, ...]:
-    return (
-        html.paragraphs(
-            "The sensitivity of a group is how far its members, exchanging places, can move the order. The group with "
-            "the largest one decides how much the shuffle must mix; all others are protected better than alpha, in "
-            "proportion."
-        ),
-        html.chart("sensitivities", "lines", "sensitivities", "Sensitivity of each group", "Sensitivity by group."),
     )
 
 

@@ -148,14 +148,8 @@ def box(heading: str, *children: Child, kind: str = "box", name: str | None = No
 
 
 def header(kicker: str, title: str, lead: Child, tiles: Sequence[Html], digest: Html) -> Html:
-    return el(
-        "header",
-        el("p", kicker, class_="kicker"),
-        el("h1", title),
-        el("p", lead, class_="lead"),
-        el("div", *tiles, class_="tiles"),
-        digest,
-    )
+    words = (el("p", kicker, class_="kicker"), el("h1", title), el("p", lead, class_="lead"))
+    return el("header", *words, el("div", *tiles, class_="tiles"), digest)
 
 
 def tile(figure: str, name: str, words: Child) -> Html:
@@ -179,42 +173,30 @@ def chart(name: str, kind: str, key: str, label: str, caption: Child, choice: Ch
         el("button", sign, type="button", data_do=do, aria_label=words, title=words)
         for sign, do, words in (("+", "in", "Zoom in"), ("\u2212", "out", "Zoom out"), ("\u2922", "all", "Reset zoom"))
     ]
-    likely = None
-    if kind == "heat":
-        likely = el(
-            "button", "Likely rows", type="button", data_do="likely", title="Zoom to the likely rows", hidden=True
-        )
-    hint = "Point at the figure for its numbers. Zoom with the wheel, the buttons, or by dragging a box; " + (
-        "keyboard: arrows, +, \u2212 and 0."
+    zoom = el("button", "Likely rows", type="button", data_do="likely", title="Zoom to the likely rows", hidden=True)
+    hint = (
+        "Point at the figure for its numbers. Zoom with the wheel, the buttons, or by dragging a box; keyboard: "
+        "arrows, +, \u2212 and 0."
+    )
+    bar = (
+        el("div", choice, zoom if kind == "heat" else None, class_="choice"),
+        el("div", *buttons, class_="buttons", role="group", aria_label=f"Zoom of: {label}"),
     )
     return el(
-        "figure",
-        el(
-            "div",
-            el("div", choice, likely, class_="choice"),
-            el("div", *buttons, class_="buttons", role="group", aria_label=f"Zoom of: {label}"),
-            class_="bar screen",
-        ),
-        el("div", class_="plot"),
-        el("figcaption", caption),
+        "figure", el("div", *bar, class_="bar screen"), el("div", class_="plot"), el("figcaption", caption),
         el("p", hint, class_="hint screen"),
         el("noscript", el("p", "This figure is drawn by the page's own script, which is switched off.")),
-        id=name,
-        class_=f"chart {kind}",
-        data_chart=kind,
-        data_key=key,
-        data_label=label,
-    )
+        id=name, class_=f"chart {kind}", data_chart=kind, data_key=key, data_label=label,
+    )  # fmt: skip
 
 
-def bars(rows: Sequence[tuple[str, float | None, str]], label: str, mark: int = 0) -> Html:
-    """Bars for a few numbers; None is infinite. The bar number `mark` is the one that the page is about."""
-    known = [value for _, value, _ in rows if value is not None]
-    top = max([*known, 1e-300])
+def bars(rows: Sequence[tuple[str, float | None, str]], label: str) -> Html:
+    """Bars for a few numbers; None is infinite. The first is the one that the page is about."""
+    top = max([*(value for _, value, _ in rows if value is not None), 1e-300])
     lines = []
     for i, (name, value, shown) in enumerate(rows):
         width = 100.0 if value is None else 100 * value / top
-        kind = "infinite" if value is None else "own" if i == mark else "other"
+        kind = "infinite" if value is None else "own" if i == 0 else "other"
         rect = el("rect", x=0, y=0, width=f"{max(width, 0.4):.2f}", height=10, class_=kind)
         svg = el("svg", rect, viewBox="0 0 100 10", preserveAspectRatio="none", aria_hidden="true", focusable="false")
         cells = (el("th", name, scope="row"), el("td", shown, class_="number"), el("td", svg, class_="bar-cell"))

@@ -102,12 +102,14 @@ class Heat:
         return found
 
 
+def of_table(table: NoiseMatrix | SharedNoise, population: Population, most: int = MOST_ENTRIES) -> Heat:
+    """The map of one party's table."""
+    return of_shared(table, population, most) if isinstance(table, SharedNoise) else of_matrix(table, population, most)
+
+
 def of_matrix(matrix: NoiseMatrix, population: Population, most: int = MOST_ENTRIES) -> Heat:
     """The map of one entity's table, with the geometric noise near it."""
-    return _with_likely(_of_matrix(matrix, population, most), population)
-
-
-def _with_likely(heat: Heat, population: Population) -> Heat:
+    heat = _of_matrix(matrix, population, most)
     mean, deviation = moments(population)
     first, last = heat.rows
     low, high = max(first, math.floor(mean - 4 * deviation)), min(last, math.ceil(mean + 4 * deviation))
@@ -287,22 +289,19 @@ class Chart:
     block: int = 1
     """How many places each value stands for already."""
 
-    @property
-    def step(self) -> int:
-        size = len(self.curves[0].values)
-        return max(1, math.ceil(size / MOST_POINTS))
-
     def json(self) -> dict[str, Any]:
         """The chart as the page reads it; of `step` places one value stands for all."""
+        size = len(self.curves[0].values)
+        step = max(1, math.ceil(size / MOST_POINTS))
         return {
             "first": self.first,
-            "step": self.step * self.block,
-            "size": len(self.curves[0].values) * self.block,
+            "step": step * self.block,
+            "size": size * self.block,
             "across": self.across,
             "up": self.up,
             "log": self.log,
             "curves": [
-                {"name": curve.name, "style": curve.style, "values": _thinned(curve.values, self.step, self.log)}
+                {"name": curve.name, "style": curve.style, "values": _thinned(curve.values, step, self.log)}
                 for curve in self.curves
             ],
             "levels": [{"value": level.value, "name": level.name} for level in self.levels],

@@ -14,12 +14,12 @@ import numpy as np
 from optdp.errors import OptdpError
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.mechanism.shared_noise import SharedNoise
-from optdp.plan.verify import VerifiedPlan
+from optdp.plan.format import VerifiedPlan
 from optdp.plan.worlds import epsilon_under, errors_by_total
 from optdp.report import page as html
 from optdp.report import words
 from optdp.report.page import Child, Html
-from optdp.report.pictures import MOST_ENTRIES, Chart, Curve, Heat, Level, caption_of, of_matrix, of_shared
+from optdp.report.pictures import MOST_ENTRIES, Chart, Curve, Heat, Level, caption_of, of_table
 from optdp.report.single import NAMES
 from optdp.report.variations import TOO_LARGE, WHOLE, measured, variations, world_row, worlds_section
 from optdp.report.words import at_least, at_most, certified, described, epsilon, less, odds_factor, people, short
@@ -73,14 +73,11 @@ def _maps(found: VerifiedPlan) -> list[tuple[list[int], Heat]]:
     same: dict[Any, list[int]] = {}
     for i, (kept, population) in enumerate(zip(found.tables, found.problem.parties, strict=True)):
         same.setdefault((_key(kept), str(population.spec)), []).append(i)
-    maps, most = [], MOST_ENTRIES // min(MOST_MAPS, len(same))
-    for members in list(same.values())[:MOST_MAPS]:
-        kept, population = found.tables[members[0]], found.problem.parties[members[0]]
-        if isinstance(kept, NoiseMatrix):
-            maps.append((members, of_matrix(kept, population, most)))
-        else:
-            maps.append((members, of_shared(kept, population, most)))
-    return maps
+    most = MOST_ENTRIES // min(MOST_MAPS, len(same))
+    return [
+        (members, of_table(found.tables[members[0]], found.problem.parties[members[0]], most))
+        for members in list(same.values())[:MOST_MAPS]
+    ]
 
 
 def _key(kept: NoiseMatrix | SharedNoise) -> Any:
@@ -90,17 +87,14 @@ def _key(kept: NoiseMatrix | SharedNoise) -> Any:
 
 
 def _matrices(found: VerifiedPlan, maps: Sequence[tuple[list[int], Heat]]) -> Sequence[Child]:
-    options = []
-    captions = []
+    options, captions = [], []
     for i, (members, heat) in enumerate(maps):
-        caption = f"{numbered(members)}. {caption_of(heat, found.problem.parties[members[0]].last)}"
-        if not heat.binned and heat.least:
-            caption += f" Probabilities below {heat.least:g} are left out."
+        left_out = f" Probabilities below {heat.least:g} are left out." if heat.least and not heat.binned else ""
+        caption = f"{numbered(members)}. {caption_of(heat, found.problem.parties[members[0]].last)}{left_out}"
         captions.append(caption)
         options.append(html.el("option", numbered(members), value=f"heat-{i}", data_caption=caption))
     choice = html.el("label", "Table of ", html.el("select", *options, data_for="heatmap"))
-    shown = sum(len(members) for members, _ in maps)
-    left = len(found.problem.parties) - shown
+    left = len(found.problem.parties) - sum(len(members) for members, _ in maps)
     return (
         html.paragraphs(
             "Each row is the true sum of a party's people and says how likely each report is for it. Tables look odd "
@@ -258,8 +252,7 @@ def top(found: VerifiedPlan, subject: str, unit: str) -> Html:
         (
             html.tile(epsilon(eps), "epsilon under the priors", "Certified, for the people of every party."),
             html.tile(
-                f"× {odds_factor(eps)}", "odds factor",
-                "The most that any aggregate changes odds about one person.",
+                f"× {odds_factor(eps)}", "odds factor", "The most that any aggregate changes odds about one person."
             ),
             html.tile(
                 at_most(certificate.mae), "mean error of the aggregate",
@@ -267,8 +260,7 @@ def top(found: VerifiedPlan, subject: str, unit: str) -> Html:
                 f"{at_most(problem.baseline_mae)}.",
             ),
             html.tile(
-                f"{problem.honest} of {len(problem.parties)}", "parties surely honest",
-                "The promise leans on them.",
+                f"{problem.honest} of {len(problem.parties)}", "parties surely honest", "The promise leans on them."
             ),
         ),
         html.digest_line("Plan, SHA-256 of its problem and tables", found.identity),
@@ -290,14 +282,13 @@ def claim(found: VerifiedPlan) -> Html:
         "pool what they know, and against no more."
     )
     limits = html.listed(
-        html.term("A single report", f"Only the aggregate is private. Whoever sees one report learns more.{held}",
-        ),
+        html.term("A single report", f"Only the aggregate is private. Whoever sees one report learns more.{held}"),
         html.term("The parties among themselves", insider),
-        html.term("A second release", f"A second aggregate of the same data, also a second draw, is not covered.{held}",
+        html.term(
+            "A second release", f"A second aggregate of the same data, also a second draw, is not covered.{held}"
         ),
         html.term("An observer who knows more, or a wrong assumption", "See ",
-            html.el("a", "If the priors are wrong", href="#others"), f".{held}",
-        ),
+                  html.el("a", "If the priors are wrong", href="#others"), f".{held}"),
         html.term("That somebody took part", "The numbers of people are taken to be known."),
     )  # fmt: skip
     reach = max(party.largest for party in problem.parties)
@@ -381,9 +372,10 @@ def parties(found: VerifiedPlan) -> Html:
     head = ["party", "people", "largest sum", "epsilon", "ordinary epsilon", "own mean error"]
     rows = []
     for i, party in enumerate(problem.parties[:MOST_PARTIES]):
+        own = certificate.epsilons[i]
         row = [
             str(i), f"{party.size:,}" if party.size else "not stated", f"{party.last:,}",
-            epsilon(_kept(certificate.epsilons[i], problem.epsilon)), epsilon(certificate.ordinary[i]),
+            epsilon(None if own is None else min(own, problem.epsilon)), epsilon(certificate.ordinary[i]),
             at_most(certificate.own_mae[i]),
         ]  # fmt: skip
         rows.append([*row, str(problem.f[i])] if weighted else row)
@@ -398,7 +390,3 @@ def parties(found: VerifiedPlan) -> Html:
             "the party's own table, whatever anybody knows. The last column is the error of the report by itself."
         ),
     )
-
-
-def _kept(value: Fraction | None, wanted: Fraction) -> Fraction | None:
-    return None if value is None else min(value, wanted)

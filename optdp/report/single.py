@@ -27,7 +27,7 @@ from optdp.report.words import (
     less,
     odds_factor,
 )
-from optdp.single.certify import mixed_prior
+from optdp.single.certify import meaning, mixed_prior
 from optdp.single.laws import secrets_of, steps_of
 from optdp.single.measure import Quotient, errors_by_input, quotients
 from optdp.single.problem import SingleLTE
@@ -57,7 +57,12 @@ def page(found: Verified, name: str, title: str = "") -> bytes:
         _header(found, subject),
         _claim(found),
         _assumptions(found),
-        html.section("matrix", "The noise matrix", _matrix_words(matrix), _heat(heat, matrix)),
+        html.section(
+            "matrix",
+            "The noise matrix",
+            _matrix_words(matrix),
+            html.chart("heatmap", "heat", "heat", "The noise matrix as a heat map", caption_of(heat, matrix.last)),
+        ),
         html.section("error", "How far the published number is off", *_error_section(found, data)),
         html.section("quotient", "What each published number gives away", *_quotient_section(problem, data)),
         single_worlds(problem, matrix),
@@ -74,11 +79,9 @@ def _header(found: Verified, subject: str) -> Html:
     problem, certificate = found.problem, found.certificate
     eps, ordinary = certified(found), certificate.ordinary_epsilon
     notes = _text(found.artifact.problem.get("notes")) or None
-    tail = "none with these tails" if problem.tail == "geometric" else "no mechanism"
-    bound = found.artifact.claim.get("lower_bound") if found.bound_proved else None
-    best = None
-    if bound is not None and problem.objective == "mae":
-        best = f" Proved: {tail} is below {at_least(Fraction(bound))}."
+    tail = "no mechanism with these tails" if problem.tail == "geometric" else "no mechanism"
+    bound = found.artifact.claim.get("lower_bound") if found.bound_proved and problem.objective == "mae" else None
+    best = "" if bound is None else f" Proved: {tail} is below {at_least(Fraction(bound))}."
     lead = (
         f"Publishes one number about {headcount(problem.populations[0])}, each of whom contributes a whole number from "
         f"0 to {problem.largest}: their sum, with as little noise as privacy allows. All figures on this page were "
@@ -86,16 +89,14 @@ def _header(found: Verified, subject: str) -> Html:
     )
     tiles = (
         html.tile(
-            epsilon(eps), "epsilon under the prior",
-            "Certified: what is promised under the assumption in the box.",
+            epsilon(eps), problem.promise, "Certified: what is promised under the assumption in the box."
         ),
         html.tile(
-            f"× {odds_factor(eps)}", "odds factor",
-            "The most that any published number changes odds about somebody.",
+            f"× {odds_factor(eps)}", "odds factor", "The most that any published number changes odds about somebody."
         ),
         html.tile(
             at_most(certificate.mae), "mean error",
-            f"{less(certificate.mae, problem.cap)}, which has {at_most(problem.cap)}.{best or ''}",
+            f"{less(certificate.mae, problem.cap)}, which has {at_most(problem.cap)}.{best}",
         ),
         html.tile(
             epsilon(ordinary), "ordinary epsilon",
@@ -115,6 +116,8 @@ def _claim(found: Verified) -> Html:
     known = (
         f"one of the {len(problem.populations)} priors in the box below" if several else "the prior in the box below"
     )
+    if problem.watchers:
+        known = "within what the box below says"
     return html.section(
         "claim",
         "What is promised",
@@ -139,12 +142,18 @@ def _assumptions(found: Verified) -> Html:
         parts.append(described(prior))
     if len(problem.populations) > 1:
         parts.append(html.paragraphs("The promise holds under each of these priors. Nothing is promised between them."))
-    parts.append(html.listed(*_terms(found)))
-    return html.section(
-        "assumptions",
-        "What it rests on",
-        html.box("The assumption: the prior", *parts, kind="box prior", name="prior"),
+    if problem.watchers:
+        about = [f"Observer {i}: {known}." for i, (_, known) in enumerate(problem.watchers, start=1)]
+        parts.append(html.paragraphs(meaning(problem)))
+        parts.append(html.listed(*about, "The prior above is our own belief: the mean error is measured under it."))
+    box = html.box(
+        "The assumption: who may know what" if problem.watchers else "The assumption: the prior",
+        *parts,
+        html.listed(*_terms(found)),
+        kind="box prior",
+        name="prior",
     )
+    return html.section("assumptions", "What it rests on", box)
 
 
 def _terms(found: Verified) -> list[str]:
@@ -191,10 +200,6 @@ def _matrix_words(matrix: NoiseMatrix) -> Html:
     return html.paragraphs(said)
 
 
-def _heat(heat: Heat, matrix: NoiseMatrix) -> Html:
-    return html.chart("heatmap", "heat", "heat", "The noise matrix as a heat map", caption_of(heat, matrix.last))
-
-
 # ---------------------------------------------------------------------- errors and quotients
 
 MOST_CURVES = 6
@@ -214,10 +219,7 @@ def _error_chart(problem: SingleLTE, matrix: NoiseMatrix, heat: Heat) -> Chart:
     values[first - start : last + 1 - start] = errors_by_input(matrix)
     with precision():
         prior = np.array([float(value.mid()) for value in mixed_prior(problem, start, stop)])
-    curves = [
-        Curve("mean error", values),
-        Curve("probability of this sum", prior, "area"),
-    ]
+    curves = [Curve("mean error", values), Curve("probability of this sum", prior, "area")]
     cap = Level(float(problem.cap), "geometric noise")
     return Chart(start, curves, "true sum (input)", "mean absolute error", (cap,))
 
@@ -229,18 +231,12 @@ def _error_section(found: Verified, data: dict[str, Any]) -> Sequence[Child]:
         "How far the published number is from the true sum on average, for each true sum, beside geometric noise, "
         "which is off by the same amount for all. The shaded area is the prior: where it is high the sum is likely."
     )
-    rows = [("this mechanism", float(certificate.mae), at_most(certificate.mae))]
-    rows.append(("geometric noise", float(problem.cap), at_most(problem.cap)))
+    errors = {"this mechanism": certificate.mae, "geometric noise": problem.cap}
+    rows = [(name, float(error), at_most(error)) for name, error in errors.items()]
     return (
         html.paragraphs(words),
         html.bars(rows, "Mean absolute error under the prior"),
-        html.chart(
-            "errors",
-            "lines",
-            "errors",
-            "Error for each true sum",
-            _captioned("Mean absolute error by input.", data["errors"]),
-        ),
+        _chart("errors", "Error for each true sum", "Mean absolute error by input.", data),
         html.paragraphs(
             f"The worst input has a mean error of {at_most(certificate.worst_error)}. The mean squared error under the "
             f"prior is {at_most(certificate.mse)}."
@@ -248,9 +244,10 @@ def _error_section(found: Verified, data: dict[str, Any]) -> Sequence[Child]:
     )
 
 
-def _captioned(caption: str, chart_data: dict[str, Any]) -> str:
-    step = chart_data["step"]
-    return caption if step == 1 else f"{caption} Of every {step} places the largest value is drawn."
+def _chart(name: str, label: str, caption: str, data: dict[str, Any]) -> Html:
+    step = data[name]["step"]
+    thinned = "" if step == 1 else f" Of every {step} places the largest value is drawn."
+    return html.chart(name, "lines", name, label, caption + thinned)
 
 
 def _quotient_chart(problem: SingleLTE, matrix: NoiseMatrix) -> Chart:
@@ -266,6 +263,8 @@ def _quotient_chart(problem: SingleLTE, matrix: NoiseMatrix) -> Chart:
         margin = max(1, min(max(3, (high - low) // 8, (100 - (high - low)) // 2), 60, MARGIN_WORK // terms))
     found = [_extended(item, more) for item in quotients(problem, matrix, margin=margin)]
     names = []
+    if problem.watched:
+        names, steps = [f"{item.one} against {item.other} in the worst world" for item in found], []
     for step in steps:
         one, other = secrets[step.one], secrets[step.other]
         where = f"prior {one.prior + 1}, " if len(problem.populations) > 1 else ""
@@ -278,7 +277,7 @@ def _quotient_chart(problem: SingleLTE, matrix: NoiseMatrix) -> Chart:
         largest = np.where(np.isnan(every), -np.inf, every).max(axis=0)
         least = np.where(np.isnan(every), np.inf, every).min(axis=0)
         curves = [Curve("largest quotient", largest), Curve("smallest quotient", least)]
-    bound = max((step.epsilon for step in steps), default=problem.epsilon)
+    bound = max((step.epsilon for step in steps), default=problem.epsilon / problem.steps)
     below, above = factor_bounds(bound)
     part = "e^ε" if bound == problem.epsilon else f"e^(ε/{problem.largest})"
     levels = (Level(above, part), Level(below, part.replace("^", "^−", 1)))
@@ -305,13 +304,7 @@ def _quotient_section(problem: SingleLTE, data: dict[str, Any]) -> Sequence[Chil
         said += " There are many pairs of contributions; the largest and the smallest quotient of all are drawn."
     return (
         html.paragraphs(said),
-        html.chart(
-            "quotients",
-            "lines",
-            "quotients",
-            "Quotient for each output",
-            _captioned("Quotient by output.", data["quotients"]),
-        ),
+        _chart("quotients", "Quotient for each output", "Quotient by output.", data),
     )
 
 

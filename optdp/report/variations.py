@@ -52,7 +52,11 @@ def _all(population: Population) -> Iterator[Variation]:
     if "conservative" in population.spec:
         yield Variation("full", "all people are uncertain, nobody is known", _people(laws))
     if len(laws) == 1 and len(laws[0][0]) == 2:
-        yield from _shares(laws[0][0][1], total)
+        p = laws[0][0][1]
+        for factor in SHARES if 0 < p < 1 else ():
+            if p * factor < 1:
+                said = f"the probability is {short(p * factor)}, not {short(p)}"
+                yield Variation(f"p*{float(factor):g}", said, Population.binomial(total, p * factor))
     else:
         for part in MOVED:
             for key, words, place in (("less", "nothing", 0), ("more", "the most possible", -1)):
@@ -75,14 +79,6 @@ def _all(population: Population) -> Iterator[Variation]:
                 seen.add(known)
                 said = f"an observer knows what {known:,} of the {total:,} people contribute"
                 yield Variation(f"known {float(share):g}", said, narrow)
-
-
-def _shares(p: Fraction, n: int) -> Iterator[Variation]:
-    for factor in SHARES:
-        share = p * factor
-        if 0 < share < 1 and 0 < p < 1:
-            words = f"the probability is {short(share)}, not {short(p)}"
-            yield Variation(f"p*{float(factor):g}", words, Population.binomial(n, share))
 
 
 def _stated(population: Population) -> tuple[tuple[tuple[Distribution, int], ...], int]:

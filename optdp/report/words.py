@@ -14,17 +14,17 @@ from optdp.report.page import Html, el, join, listed, paragraphs, table, term, w
 LARGE = 10**6
 
 
-def at_most(value: Fraction, digits: int = 4) -> str:
+def at_most(value: Fraction) -> str:
     """A decimal that is at least `value`, with more places for what is tiny."""
-    places = digits
+    places = 4
     while 0 < value < Fraction(10) ** (2 - places) and places < 12:
         places += 1
     return _plain(decimal_up(value, places)) if value < LARGE else f"{float(value):.3e}"
 
 
-def at_least(value: Fraction, digits: int = 4) -> str:
+def at_least(value: Fraction) -> str:
     """A decimal that is at most `value`."""
-    return _plain(decimal_down(value, digits)) if value < LARGE else f"{float(value):.3e}"
+    return _plain(decimal_down(value, 4)) if value < LARGE else f"{float(value):.3e}"
 
 
 def epsilon(value: Fraction | None) -> str:
@@ -60,15 +60,7 @@ def belief(before: Fraction, value: Fraction) -> tuple[str, str]:
     factor = exp_bounds(min(value, Fraction(60)))[1]
     least = before / (before + (1 - before) * factor)
     most = before * factor / (before * factor + 1 - before)
-    return f"{percent_down(least)} %", f"{percent_up(most)} %"
-
-
-def percent_up(share: Fraction) -> str:
-    return _plain(decimal_up(share * 100, 1))
-
-
-def percent_down(share: Fraction) -> str:
-    return _plain(decimal_down(share * 100, 1))
+    return f"{_plain(decimal_down(least * 100, 1))} %", f"{_plain(decimal_up(most * 100, 1))} %"
 
 
 def less(error: Fraction, baseline: Fraction, name: str = "geometric noise") -> str:
@@ -101,14 +93,9 @@ WEAK = Fraction(3)
 
 def beliefs(epsilon: Fraction, about: str = "any statement about one person") -> Html:
     """What a belief may become."""
-    rows = []
-    for before in BELIEFS:
-        least, most = belief(before, epsilon)
-        rows.append([f"{100 * before} %", least, most])
-    return table(
-        ["belief before", "afterwards at least", "afterwards at most"], rows,
-        f"How sure somebody may be of {about}, before and after", (0, 1, 2),
-    )  # fmt: skip
+    rows = [[f"{100 * before} %", *belief(before, epsilon)] for before in BELIEFS]
+    head = ["belief before", "afterwards at least", "afterwards at most"]
+    return table(head, rows, f"How sure somebody may be of {about}, before and after", (0, 1, 2))
 
 
 def weak(epsilon: Fraction) -> str | None:
@@ -133,11 +120,7 @@ def claim(seen: str, known: str, epsilon: Fraction, largest: int, unit: bool) ->
     if largest > 1 and unit:
         step = odds_factor(epsilon / largest)
         words.append(f"Contributions that differ by one are told apart even less: there the factor is at most {step}.")
-    large = weak(epsilon)
-    return join(
-        el("p", words[0], class_="claim"), paragraphs(*words[1:]), beliefs(epsilon),
-        warning(large),
-    )  # fmt: skip
+    return join(el("p", words[0], class_="claim"), paragraphs(*words[1:]), beliefs(epsilon), warning(weak(epsilon)))
 
 
 def without_assumption(ordinary: Fraction | None, epsilon: Fraction, who: str) -> str:
@@ -172,34 +155,18 @@ def not_promised(ordinary: Fraction | None, epsilon: Fraction, largest: int, fix
     )
     items = [term("A second release", several)]
     if not free:
-        items += [
-            term(
-                "An observer who knows more",
-                "Somebody who knows what some of the people contributed, a colleague for instance, is better informed "
-                f"than the assumption allows.{held}",
-            ),
-            term(
-                "A wrong assumption",
-                "If people are not as the box says, the factor is another one: see ",
-                el("a", "If the prior is wrong", href="#others"),
-                ".",
-            ),
-        ]
+        informed = (
+            "Somebody who knows what some of the people contributed, a colleague for instance, is better informed "
+            f"than the assumption allows.{held}"
+        )
+        other = "If people are not as the box says, the factor is another one: see "
+        items.append(term("An observer who knows more", informed))
+        items.append(term("A wrong assumption", other, el("a", "If the prior is wrong", href="#others"), "."))
     if fixed:
-        items.append(
-            term(
-                "That somebody took part",
-                "The number of people is taken to be known. Only if not taking part means to contribute 0 is it "
-                "hidden as well.",
-            )
-        )
-    items.append(
-        term(
-            "Larger contributions",
-            f"Nobody may contribute more than {largest}. What is larger must be cut down before it is counted.",
-        )
-    )
-    return listed(*items)
+        known = "The number of people is taken to be known. Only if not taking part means to contribute 0 is it "
+        items.append(term("That somebody took part", known + "hidden as well."))
+    cut = f"Nobody may contribute more than {largest}. What is larger must be cut down before it is counted."
+    return listed(*items, term("Larger contributions", cut))
 
 
 def factor_bounds(epsilon: Fraction) -> tuple[float, float]:
@@ -228,20 +195,17 @@ def moments(population: Population) -> tuple[float, float]:
 
 def described(population: Population) -> Html:
     """The prior: who is counted, what each may contribute, and how likely each sum is."""
-    return join(KIND_WORDS[population.spec["kind"]](population), _narrowed(population), paragraphs(_sum(population)))
+    mean, deviation = moments(population)
+    said = (
+        f"The true sum is then a number from 0 to {population.last:,}: {mean:.5g} on average, with a standard "
+        f"deviation of {deviation:.3g}."
+    )
+    return join(KIND_WORDS[population.spec["kind"]](population), _narrowed(population), paragraphs(said))
 
 
 def headcount(population: Population) -> str:
     """How many people there are."""
     return people(population.size) if population.size else "an unstated number of people"
-
-
-def _sum(population: Population) -> str:
-    mean, deviation = moments(population)
-    return (
-        f"The true sum is then a number from 0 to {population.last:,}: {mean:.5g} on average, with a standard "
-        f"deviation of {deviation:.3g}."
-    )
 
 
 def _narrowed(population: Population) -> Html | None:
@@ -256,15 +220,12 @@ def _narrowed(population: Population) -> Html | None:
 
 def _binomial(population: Population) -> Html:
     p = short(to_fraction(population.spec["p"], "p"))
-    return paragraphs(
-        f"{people(population.spec['n'])[:1].upper()}{people(population.spec['n'])[1:]}. Each contributes 1 with "
-        f"probability {p} and 0 otherwise, independently of everybody else."
-    )
+    each = f"Each contributes 1 with probability {p} and 0 otherwise, independently of everybody else."
+    return paragraphs(f"{people(population.spec['n'])}. {each}")
 
 
 def _law(law: tuple[Fraction, ...]) -> Html:
-    shown = list(enumerate(law))[:VALUES]
-    rows = [[str(w), short(value)] for w, value in shown]
+    rows = [[str(w), short(value)] for w, value in enumerate(law[:VALUES])]
     if len(law) > VALUES:
         rows.append([f"{VALUES} to {len(law) - 1}", f"{short(sum(law[VALUES:], Fraction(0)))} together"])
     return table(["contribution", "probability"], rows, numbers=(0, 1))
@@ -287,10 +248,8 @@ def _counts(population: Population) -> Html:
 
 
 def _independent(population: Population) -> Html:
-    words = (
-        f"{population.size:,} people, independent of each other, of "
-        f"{'one kind' if len(population.laws) == 1 else f'{len(population.laws):,} kinds'}:"
-    )
+    kinds = "one kind" if len(population.laws) == 1 else f"{len(population.laws):,} kinds"
+    words = f"{population.size:,} people, independent of each other, of {kinds}:"
     rows = []
     for law, count in population.laws[:KINDS]:
         chances = ", ".join(f"{w}: {short(value)}" for w, value in enumerate(law[:VALUES]))
@@ -319,11 +278,7 @@ def _conditionals(population: Population) -> Html:
 
 
 KIND_WORDS = {
-    "binomial": _binomial,
-    "iid": _iid,
-    "counts": _counts,
-    "independent": _independent,
-    "others": _others,
+    "binomial": _binomial, "iid": _iid, "counts": _counts, "independent": _independent, "others": _others,
     "conditionals": _conditionals,
-}
+}  # fmt: skip
 """How each kind of population is put into words."""

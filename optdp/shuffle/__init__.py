@@ -15,15 +15,15 @@ KINDS = (
     Kind(
         "shuffle-histogram",
         "a shuffled histogram by randomized response, as accurate as epsilon allows",
-        problem="optdp.shuffle.histogram.problem:ShuffleHistogram",
-        solve="optdp.shuffle.histogram.problem:solve_histogram",
-        run="optdp.shuffle.histogram.problem:HistogramProtocol",
+        problem="optdp.shuffle.histogram:ShuffleHistogram",
+        solve="optdp.shuffle.histogram:solve_histogram",
+        run="optdp.shuffle.histogram:HistogramProtocol",
     ),
     Kind(
         "real-sum",
         "the sum of numbers by one shuffled message from everybody",
-        problem="optdp.shuffle.real_sum.problem:RealSum",
-        solve="optdp.shuffle.real_sum.solve:solve_real_sum",
-        run="optdp.shuffle.real_sum.solve:RealSumProtocol",
+        problem="optdp.shuffle.real_sum:RealSum",
+        solve="optdp.shuffle.real_sum:solve_real_sum",
+        run="optdp.shuffle.real_sum:RealSumProtocol",
     ),
 )

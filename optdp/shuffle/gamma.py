@@ -22,11 +22,10 @@ from optdp.amplification.calibrate import answer
 from optdp.amplification.problem import Amplification
 from optdp.amplification.randomizers import KRR
 from optdp.errors import ProblemError
-from optdp.numbers.exact import down, log_upper, shown
+from optdp.numbers.exact import down, log_upper, shown, there, up
 from optdp.work import Progress, silent
 
-GRID = 1 << 40
-"""A deployed gamma is a multiple of 1/GRID."""
+GRID = 1 << 40  # a deployed gamma is a multiple of 1/GRID
 LEAST, MOST = Fraction(2 * GRID // 10**9, GRID), 1 - Fraction(2 * GRID // 10**9, GRID)
 
 
@@ -37,9 +36,7 @@ def gamma_of(eps0: float, k: int) -> float:
 
 def eps0_of(gamma: Fraction, k: int) -> float:
     """The eps0 of a gamma, rounded up: `log(1 + k (1-gamma)/gamma)`."""
-    found = log_upper(1 + k * (1 - gamma) / gamma)
-    near = float(found)
-    return near if Fraction(near) >= found else math.nextafter(near, math.inf)
+    return up(log_upper(1 + k * (1 - gamma) / gamma))
 
 
 def deployed(gamma: float | Fraction) -> Fraction:
@@ -53,32 +50,35 @@ def deployed(gamma: float | Fraction) -> Fraction:
     return found
 
 
-def promised_delta(n: int, k: int, gamma: Fraction, epsilon: Fraction, progress: Progress = silent) -> float:
+def promised_delta(n: int, k: int, gamma: Fraction, epsilon: Fraction, progress: Progress) -> float:
     """The delta that is proved for the deployed gamma: 0 where one report alone is private enough, 1 for nothing."""
     if Fraction(eps0_of(gamma, k)) <= epsilon:
         return 0.0
-    question = Amplification(KRR(k, float(gamma)), n=n, epsilon=epsilon).question()
-    bound = told(BOUNDS[leader(question.setting)], "proving delta", progress)
-    found = [answer(bound, "delta", question, grid) for grid in (MIDDLE, FINE)]
-    return min((value for value in found if value is not None), default=1.0)
+    return min(_proved(Amplification(KRR(k, float(gamma)), n=n, epsilon=epsilon), progress), default=1.0)
 
 
-def worthwhile(delta: float, epsilon: Fraction) -> float:
-    """A proved delta, if it promises anything."""
-    if not delta < 1.0:
+def promised(
+    n: int, k: int, gamma: Fraction, epsilon: Fraction | None, delta: Fraction | None, progress: Progress
+) -> tuple[float, float]:
+    """The epsilon and the delta that are proved for the deployed gamma; the one that is not given is found."""
+    if epsilon is None:
+        found = _proved(Amplification(KRR(k, float(gamma)), n=n, delta=delta), progress)
+        return min(found, default=eps0_of(gamma, k)), float(there(delta))
+    proved = promised_delta(n, k, gamma, epsilon, progress)
+    if not proved < 1.0:
         raise ProblemError(
             f"Some delta below 1 must be proved at epsilon = {float(epsilon):g}. Found none. Take more people, more "
             "randomness or a larger epsilon."
         )
-    return delta
+    return float(epsilon), proved
 
 
-def promised_epsilon(n: int, k: int, gamma: Fraction, delta: Fraction, progress: Progress = silent) -> float:
-    """The epsilon that is proved for the deployed gamma: at most its eps0."""
-    question = Amplification(KRR(k, float(gamma)), n=n, delta=delta).question()
-    bound = told(BOUNDS[leader(question.setting)], "proving epsilon", progress)
-    found = [answer(bound, "epsilon", question, grid) for grid in (MIDDLE, FINE)]
-    return min((value for value in found if value is not None), default=eps0_of(gamma, k))
+def _proved(problem: Amplification, progress: Progress) -> list[float]:
+    """What the best bound says of the unknown, on two grids: a finer one is mostly tighter."""
+    question = problem.question()
+    bound = told(BOUNDS[leader(question.setting)], f"proving {problem.unknown}", progress)
+    found = (answer(bound, problem.unknown, question, grid) for grid in (MIDDLE, FINE))
+    return [value for value in found if value is not None]
 
 
 def least_gamma(
@@ -90,16 +90,14 @@ def least_gamma(
     return gamma_of(down(epsilon) if found is None else max(found, down(epsilon)), k)
 
 
-def private_gamma(
-    n: int, k: int, epsilon: Fraction, delta: Fraction, progress: Progress = silent
-) -> tuple[Fraction, float]:
-    """The least multiple of 1/GRID, or one next to it, for which (epsilon, delta) is proved; and the proved delta."""
+def private_gamma(n: int, k: int, epsilon: Fraction, delta: Fraction, progress: Progress) -> Fraction:
+    """The least multiple of 1/GRID, or one next to it, for which (epsilon, delta) is proved."""
     chosen = deployed(min(least_gamma(n, k, epsilon, delta, grid, progress) for grid in (MIDDLE, FINE)))
     step = Fraction(1, GRID)
-    while (proved := promised_delta(n, k, chosen, epsilon, progress)) > delta:
+    while promised_delta(n, k, chosen, epsilon, progress) > delta:
         chosen = deployed(float(chosen + step))
         step *= 2
-    return chosen, proved
+    return chosen
 
 
 def check_rows(found: int, n: int) -> None:

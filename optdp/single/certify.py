@@ -41,10 +41,12 @@ def meaning(problem: SingleLTE) -> str:
         f"{show(problem.epsilon_of(i))} against somebody who knows {one.knows}"
         for i, one in enumerate(problem.observers)
     ]
+    promise = f"epsilon bounds how far any output moves the belief about one person: at most {'; '.join(against)}."
+    if all(one.known == "all" for one in problem.observers):
+        return f"{promise} This is ordinary differential privacy: nothing is assumed about anybody."
     return (
-        f"epsilon bounds how far any output moves the belief about one person: it is at most {'; '.join(against)}. "
-        "It holds for every way in which the others' chances may lie within what is stated, and for every mixture of "
-        "them; people must be independent of each other, and it is about one release."
+        f"{promise} It holds wherever the others' chances lie within what is stated. People must be independent of "
+        "each other, and it is about one release."
     )
 
 

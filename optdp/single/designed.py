@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar
@@ -65,13 +66,11 @@ class Designed(Outcome, Generic[P, C]):
             return None
         return max(0.0, (self.value - float(self.lower_bound)) / self.value) if self.value > 0 else 0.0
 
-    def compared(self, name: str, baseline: float) -> list[tuple[str, Cell | str]]:
-        """The error beside that of geometric noise, as bars."""
-        worst = max(baseline, self.mae)
-        return [
-            (name, Cell(f"{self.mae:10.6f}", "good", self.mae / worst)),
-            ("MAE, geometric", Cell(f"{baseline:10.6f}", "other", baseline / worst)),
-        ]
+    def compared(
+        self, name: str, baseline: float, others: Sequence[tuple[str, float]] = ()
+    ) -> list[tuple[str, Cell | str]]:
+        """The error beside that of geometric noise and of whatever else there is, as bars."""
+        return bars((name, self.mae), ("MAE, geometric", baseline), *others)
 
     def bound_claim(self) -> str | None:
         """The lower bound as a file claims it: only if it goes with the prices that prove it again."""
@@ -88,6 +87,15 @@ class Designed(Outcome, Generic[P, C]):
         """How the solution was found, for its files."""
         found = {"optdp": version, "backend": self.backend, "engine": self.engine, "status": self.status}
         return found | ({"note": self.note} if self.note else {})
+
+
+def bars(own: tuple[str, float], *others: tuple[str, float]) -> list[tuple[str, Cell | str]]:
+    """Errors by name, the first of them our own, each as long as it is large."""
+    worst = max(value for _, value in (own, *others)) or 1.0
+    return [
+        (name, Cell(f"{value:10.6f}", "other" if i else "good", value / worst))
+        for i, (name, value) in enumerate((own, *others))
+    ]
 
 
 def shown_epsilon(found: Fraction | None, target: Fraction | None = None) -> str:

@@ -16,6 +16,7 @@ from optdp.people.population import Population
 from optdp.single.certify import row_errors
 from optdp.single.laws import Laws, Shape
 from optdp.single.problem import SingleLTE
+from optdp.single.watch import worst_sights
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Quotient:
 def quotients(
     problem: SingleLTE, matrix: NoiseMatrix, population: Population | None = None, margin: int = 0
 ) -> list[Quotient]:
-    """The DP quotient of every pair of adjacent secrets (A, Remark 1, Fig. 1).
+    """The DP quotient of every pair of adjacent secrets (A, Remark 1, Fig. 1); of an observer, in the worst world.
 
     Parameters
     ----------
@@ -59,7 +60,10 @@ def quotients(
     (0, 1, 2.7183)
     """
     with precision():
-        laws = Laws.build(problem, Shape.of(matrix), None if population is None else (population,))
+        sights = None
+        if problem.watched and population is None and matrix.inputs == (0, problem.last):
+            sights = [worst.sight for worst in worst_sights(problem, matrix).values()]
+        laws = Laws.build(problem, Shape.of(matrix), None if population is None else (population,), sights)
         columns = laws.columns(matrix.rows, matrix.denominator)
         low, high = matrix.outputs
         outputs = np.arange(low - margin, high + margin + 1)

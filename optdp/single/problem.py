@@ -231,6 +231,15 @@ class SingleLTE(Problem["Solution"]):
         return "epsilon under the prior" if self.observers == (Observer(),) else "epsilon for the observer"
 
     @property
+    def advice(self) -> str:
+        """What to tell whoever rests a guarantee on a prior that is taken to be exact."""
+        if self.observers != (Observer(),) or self.fallback_epsilon is not None or self.method == "geometric":
+            return ""
+        if len(self.populations) > 1 or not self.populations[0].laws:
+            return ""
+        return "the guarantee rests on this exact prior; say a range with [observer], and see: optdp observers"
+
+    @property
     def watchers(self) -> list[tuple[str, str]]:
         """The observers for a table of facts, if any is named."""
         if self.observers == (Observer(),):

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,11 @@ from optdp.files.atomic import check_writable
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import decimal_up, precision, show
 from optdp.sheet import Cell, Sheet, bound_words, decimal, ordinary
+from optdp.single.alternatives import Alternatives
 from optdp.single.baseline import CLAMPED_LIMIT, geometric_mechanism
 from optdp.single.bound import NO_DUALS, Draft, lower_bound
 from optdp.single.certify import Certificate, certify, meaning
-from optdp.single.designed import Designed, shown_epsilon
+from optdp.single.designed import Designed, bars, shown_epsilon
 from optdp.single.engines import engine
 from optdp.single.format import Artifact, check_name, write
 from optdp.single.lp import NoiseLP, formulate
@@ -38,7 +40,7 @@ class Solution(Designed[SingleLTE, Certificate]):
     """What came out for one entity: the mechanism, its certificate, and the numbers that a person asks for first.
 
     `status` is "optimal", "heuristic", "baseline", "interrupted", or whatever a solver said. Besides the fields there
-    are `mae`, `mse`, `baseline_mae`, `gap`, `summary()` and `save(path)`.
+    are `mae`, `mse`, `baseline_mae`, `ordinary_mae`, `no_data_mae`, `gap`, `summary()` and `save(path)`.
 
     Parameters
     ----------
@@ -84,6 +86,26 @@ class Solution(Designed[SingleLTE, Certificate]):
         """The MAE of geometric noise at the same epsilon."""
         return float(self.problem.cap)
 
+    @cached_property
+    def alternatives(self) -> Alternatives:
+        """The errors of what needs no data, or no assumption about the observer: to compare with, not claimed."""
+        return Alternatives.of(self.problem)
+
+    @property
+    def no_data_mae(self) -> float | None:
+        """The MAE of publishing the prior's median without any data."""
+        return self.alternatives.figures["no_data_mae"]
+
+    @property
+    def ordinary_mae(self) -> float | None:
+        """The least MAE under ordinary differential privacy at the same epsilon; None where it is not known."""
+        return self.alternatives.figures["ordinary_mae"]
+
+    @property
+    def remarks(self) -> str:
+        """What a user should be told: the note, and what does at least as well with less."""
+        return "; ".join(filter(None, (self.note, self.alternatives.remark(self.value))))
+
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""
         certificate = self.certificate
@@ -94,6 +116,7 @@ class Solution(Designed[SingleLTE, Certificate]):
             "mae": self.mae,
             "mse": self.mse,
             "baseline_mae": self.baseline_mae,
+            **self.alternatives.figures,
             "lower_bound": None if self.lower_bound is None else float(self.lower_bound),
             "gap": self.gap,
             "epsilon": show(self.problem.epsilon),
@@ -103,7 +126,7 @@ class Solution(Designed[SingleLTE, Certificate]):
             "backend": self.backend,
             "engine": self.engine,
             "seconds": round(self.seconds, 4),
-            "note": self.note,
+            "note": self.remarks,
             "meaning": meaning(self.problem),
         }
 
@@ -116,14 +139,16 @@ class Solution(Designed[SingleLTE, Certificate]):
             ("status", f"{self.status}  ({self.backend}, {self.engine}, {self.seconds:.2f} s)"),
             (problem.promise, f"{decimal(figures['certified_epsilon'])}  (wanted {figures['epsilon']})"),
             ("ordinary epsilon", ordinary(figures["ordinary_epsilon"])),
-            *self.compared("MAE, optdp", self.baseline_mae),
+            *self.compared("MAE, optdp", self.baseline_mae, self.alternatives.named("mae")),
         ]
         if problem.objective == "mse":
-            facts.append(("MSE", f"{self.mse:10.6f}"))
+            facts += bars(("MSE, optdp", self.mse), *self.alternatives.named("mse"))
         if self.lower_bound and self.gap is not None:
             facts.append((bound_words(problem.tail), f"{float(self.lower_bound):10.6f}  (proved; gap {self.gap:.1e})"))
-        if self.note:
-            facts.append(("note", self.note))
+        if self.remarks:
+            facts.append(("note", self.remarks))
+        if problem.advice:
+            facts.append(("advice", problem.advice))
         return Sheet(tuple(facts), meaning=figures["meaning"])
 
     def digest(self) -> str:
@@ -138,20 +163,20 @@ class Solution(Designed[SingleLTE, Certificate]):
 
     def artifact(self) -> Artifact:
         """The self-contained file for production."""
-        summary, certificate, matrix = self.summary(), self.certificate, self.mechanism
+        certificate, matrix = self.certificate, self.mechanism
         targets = [self.problem.epsilon_of(i) for i in range(len(certificate.observed))]
         observed = [shown_epsilon(a, b) for a, b in zip(certificate.observed, targets, strict=True)]
         claim = {
-            "epsilon": summary["certified_epsilon"],
+            "epsilon": shown_epsilon(certificate.epsilon, self.problem.epsilon),
             **({"observed": observed} if len(observed) > 1 else {}),
-            "ordinary_epsilon": summary["ordinary_epsilon"],
+            "ordinary_epsilon": shown_epsilon(certificate.ordinary_epsilon),
             "mae": decimal_up(certificate.mae),
             "mse": decimal_up(certificate.mse),
             "worst_error": decimal_up(certificate.worst_error),
             "never_worse": certificate.never_worse,
             "baseline_mae": decimal_up(self.problem.cap),
             "lower_bound": self.bound_claim(),
-            "meaning": summary["meaning"],
+            "meaning": meaning(self.problem),
             "explained": "docs/guarantee.md",
         }
         provenance = self.provenance(version("optdp")) | self.bound_proof()

@@ -26,6 +26,8 @@ from optdp.single.problem import SingleLTE
 from optdp.work.account import paced, spend
 
 Rows = Sequence[Sequence[tuple[int, int]]]
+FEW = 6
+"""Rows with so few outputs are not worth a product of matrices."""
 Progress = Callable[[str], None]
 
 
@@ -42,28 +44,38 @@ class View:
     """The epsilon of one pair."""
 
     @cached_property
-    def laws(self) -> arb_mat:
+    def laws(self) -> list[list[arb]]:
         """`V`: a row for each vertex."""
         scale, last = arb(1) / arb(fmpz(self.family.unit)), self.family.last
         rows = []
         for law in self.family.laws():
             values = [arb(value) * scale for value in law.coeffs()]
             rows.append(values + [arb(0)] * (last + 1 - len(values)))
-        return arb_mat(rows)
+        return rows
 
     @cached_property
     def floats(self) -> Any:
         """`V` as an array, for those who search."""
         import numpy as np  # whoever verifies needs none
 
-        return np.array([[float(value) for value in row] for row in self.laws.tolist()])
+        return np.array([[float(value) for value in row] for row in self.laws])
 
     def seen(self, table: Table) -> Iterator[list[list[arb]]]:
         """For each shift `u`: of every vertex and output, `denominator Pr[s | vertex, u]`."""
-        size = self.family.last + 1
+        size, count, width = self.family.last + 1, self.family.size, len(table.outputs)
         for u in range(self.family.shifts + 1):
-            spend(self.family.size * size * max(len(table.outputs), 1) / 30, "what observers see")
-            yield (self.laws * arb_mat(table.entries[u : u + size])).tolist()
+            full = [x for x in table.full if u <= x < u + size]
+            few = [entry for entry in table.few if u <= entry[0] < u + size]
+            spend(count * (len(full) * width / 30 + len(few)), "what observers see")
+            if full:
+                part = arb_mat([[law[x - u] for x in full] for law in self.laws])
+                found = (part * arb_mat([table.full[x] for x in full])).tolist()
+            else:
+                found = [[arb(0)] * width for _ in range(count)]
+            for x, i, value in few:
+                for law, line in zip(self.laws, found, strict=True):
+                    line[i] += law[x - u] * value
+            yield found
 
 
 @dataclass(frozen=True)
@@ -71,20 +83,26 @@ class Table:
     """`R` times the denominator: a row for every input, a column for every output that occurs."""
 
     outputs: list[int]
-    entries: list[list[arb]]
+    full: dict[int, list[arb]]
+    """The rows of inputs with many outputs."""
+    few: list[tuple[int, int, arb]]
+    """Input, place of the output and value, of the others."""
 
     @staticmethod
     def of(shape: Shape, rows: Rows) -> Table:
         outputs = sorted({s for row in rows for s, _ in row})
         place = {s: i for i, s in enumerate(outputs)}
         spend(len(rows) * len(outputs) / 5, "what observers see")
-        entries = []
-        for row, mass in zip(rows, shape.masses, strict=True):
-            line = [arb(0)] * len(outputs)
+        full: dict[int, list[arb]] = {}
+        few = []
+        for x, (row, mass) in enumerate(zip(rows, shape.masses, strict=True)):
+            if len(row) <= FEW:
+                few += [(x, place[s], mass * weight) for s, weight in row]
+                continue
+            full[x] = [arb(0)] * len(outputs)
             for s, weight in row:
-                line[place[s]] = mass * weight
-            entries.append(line)
-        return Table(outputs, entries)
+                full[x][place[s]] = mass * weight
+        return Table(outputs, full, few)
 
 
 @lru_cache(maxsize=1)

@@ -61,14 +61,13 @@ def is_pair_form(problem: SingleLTE) -> bool:
 def likely_inputs(problem: SingleLTE, share: float) -> tuple[int, int]:
     """A run of inputs that leaves out at most `share` of any prior that counts, on either side."""
     runs = [
-        _likely(prior.total, share)
-        for weight, prior in zip(problem.weights, problem.populations, strict=True)
-        if weight
+        likely(prior.total, share) for weight, prior in zip(problem.weights, problem.populations, strict=True) if weight
     ]
     return min(low for low, _ in runs), max(high for _, high in runs)
 
 
-def _likely(law: Pmf, share: float) -> tuple[int, int]:
+def likely(law: Pmf, share: float) -> tuple[int, int]:
+    """The same of one law."""
     if isinstance(law, BinomialPmf):
         return law.shift + _chernoff(law.n, law.p, share, False), law.shift + _chernoff(law.n, law.p, share, True)
     assert isinstance(law, ExactPmf)

@@ -1,4 +1,4 @@
-"""Curves: a problem solved at many values of one of its numbers, as the `[sweep]` table of its file says.
+"""Curves: sweeps over one number of a problem, as the `[sweep]` table of its file says.
 
     [sweep]
     over = "n"                  # the number that moves
@@ -20,25 +20,24 @@ import io
 import json
 import math
 import re
-import time
 from collections.abc import Callable, Mapping
-from copy import deepcopy
-from dataclasses import dataclass
+from contextlib import nullcontext
 from fractions import Fraction
-from functools import cached_property
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import optdp.work as work
 from optdp.errors import OptdpError, ProblemError
 from optdp.files.atomic import write_bytes
 from optdp.files.models import Problem, Sweep
-from optdp.kind import Kind
 from optdp.kinds import KINDS, find, solve
 from optdp.loading import ProblemFile, built, names_file
 from optdp.numbers.exact import show, shown, to_fraction
-from optdp.work import Progress
-from optdp.work.lines import reporting
+from optdp.sweeps.grid import Value, base_of, number, put
+from optdp.sweeps.pool import Row, solved_here
+from optdp.sweeps.run import Interrupted, solve_left
+from optdp.sweeps.table import Journal
+from optdp.work import Progress, reporting
 
 MOST_POINTS = 10_000
 SHOWN = ("value", "lower")
@@ -46,8 +45,7 @@ SHOWN = ("value", "lower")
 _POWER = re.compile(r"([a-z_0-9.]+)\^(?:(-?[0-9]{1,3})|\((-?[0-9]{1,3}(?:/[1-9][0-9]{0,2})?)\))")
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(NamedTuple):
     """Lines over the same places; None where a problem has no answer."""
 
     title: str
@@ -64,56 +62,33 @@ class Curve:
         return {"over": self.over, "unknown": self.unknown, "x": self.places, "series": dict(self.lines)}
 
 
-def sweep(
-    file: ProblemFile, progress: Progress | bool = False, points: int | None = None, deadline: float | None = None
-) -> Curve:
-    """Solve every point. Interrupted (Ctrl-C, or after `deadline` seconds), it returns the points that are ready, None
-    for the rest."""
-    with reporting(progress) as say, work.deadline(deadline):
-        return _sweep(file, say, points)
-
-
-def _sweep(file: ProblemFile, progress: Progress, points: int | None) -> Curve:
-    plan = _plan(file)
+def sweep(file: ProblemFile, progress: Progress | bool = False, points: int | None = None) -> Curve:
+    """Solve every point. Interrupted, it returns the points that are ready, None for the rest."""
+    plan = file.file.sweep
+    if plan is None:
+        raise ProblemError('A curve needs a [sweep] table: over = "n", from = 1000, to = 1000000. Found none.')
     places = _places(plan, points)
     both = [{"label": "value"}, {"label": "lower", "show": "lower"}]
-    series = plan.series or both[: 2 if file.kind.bounded else 1]
-    lines: dict[str, list[float | None]] = {}
-    drawn: dict[str, None] = {}  # what the lines are of, in their order
-    known: dict[str, _Place] = {}
-    interrupted, begin = False, time.perf_counter()
-
-    def left(done: int) -> str:
-        """How long the rest takes at the pace so far."""
-        seconds = (time.perf_counter() - begin) / max(done, 1) * (len(series) * len(places) - done)
-        return f", about {work.duration(seconds)} left" if done and seconds >= 1.0 else ""
-
-    try:
-        for number, entry in enumerate(series):
-            label, base, shown = _series(file.data, entry, number)
-            if label in lines:
-                raise ProblemError(f"Two series have the label {label!r}. Give each its own.")
-            lines[label] = [None] * len(places)
-            for i, place in enumerate(places):
-                progress(f"{label}: {i + 1} of {len(places)}{left(i + len(places) * number)}")
-                moved = _moved(base, plan, place)
-                same = json.dumps(moved, sort_keys=True, default=str)
-                if same not in known:
-                    known[same] = _Place(built(moved))
-                drawn[shown if shown not in SHOWN else getattr(known[same].problem, "unknown", "value")] = None
-                lines[label][i] = known[same].figure(shown)
-    except KeyboardInterrupt:
-        interrupted = True
+    series = [_series(entry, i) for i, entry in enumerate(plan.series or both[: 2 if file.kind.bounded else 1])]
+    labels, size = [label for label, _, _ in series], len(places)
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ProblemError(f"Two series have the label {label!r}. Give each its own.")
+    book, interrupted = Journal(), False
+    tasks = (_task(base_of(file.data) | changes, name, plan, place) for _, changes, name in series for place in places)
+    here = partial(solved_here, solved=_Figures())
+    with reporting(progress) as say:
+        try:
+            solve_left(enumerate(tasks), nullcontext(here), book, len(series) * size, say)
+        except Interrupted:
+            interrupted = True
+    found = [book.done[i]["figure"] if i in book.done else None for i in range(len(series) * size)]
+    begun = labels[: len(book.done) // size + 1]
     return Curve(
-        file.title, plan.over, ", ".join(drawn), tuple(map(float, places)),
-        {name: tuple(line) for name, line in lines.items()}, plan.scale == "log", plan.y_scale == "log", interrupted,
+        file.title, plan.over, ", ".join(dict.fromkeys(row["name"] for row in book.done.values())),
+        tuple(map(float, places)), {label: tuple(found[i * size : (i + 1) * size]) for i, label in enumerate(begun)},
+        plan.scale == "log", plan.y_scale == "log", interrupted,
     )  # fmt: skip
-
-
-def _plan(file: ProblemFile) -> Sweep:
-    if file.data.get("sweep") is None:
-        raise ProblemError('A curve needs a [sweep] table: over = "n", from = 1000, to = 1000000. Found none.')
-    return Sweep.model_validate(file.data["sweep"])
 
 
 def _places(plan: Sweep, points: int | None) -> list[Fraction]:
@@ -142,19 +117,17 @@ def _places(plan: Sweep, points: int | None) -> list[Fraction]:
     return sorted({low, high, *inner})
 
 
-def _series(data: Mapping[str, Any], entry: Mapping[str, Any], number: int) -> tuple[str, dict[str, Any], str]:
-    """The label of a series, its problem before anything moves, and what of its solution is drawn."""
-    base = {key: value for key, value in data.items() if key not in ("sweep", "expect", "notes")}
+def _series(entry: Mapping[str, Any], number: int) -> tuple[str, dict[str, Any], str]:
+    """The label of a series, what of the problem it replaces, and what of the solution is drawn."""
     label, shown = entry.get("label", f"series {number + 1}"), entry.get("show", "value")
     if not isinstance(label, str) or not isinstance(shown, str):
         raise ProblemError('A series has a label, which is text, and may have show = "value" or "lower".')
-    return label, base | {key: value for key, value in entry.items() if key not in ("label", "show")}, shown
+    return label, {key: value for key, value in entry.items() if key not in ("label", "show")}, shown
 
 
-def _moved(base: Mapping[str, Any], plan: Sweep, place: Fraction) -> dict[str, Any]:
-    """The problem at one place, with what is tied to it."""
-    data, kind = deepcopy(dict(base)), KINDS[base["kind"]]
-    _put(data, plan.over, _number(place), kind)
+def _task(base: Mapping[str, Any], name: str, plan: Sweep, place: Fraction) -> dict[str, Any]:
+    """A point: the problem at a place, with what is tied to it, and the name of the figure that is drawn."""
+    moved: dict[str, Value] = {plan.over: number(place)}
     for key, text in plan.tie.items():
         found = _POWER.fullmatch(text.replace(" ", ""))
         if found is None or found[1] != plan.over:
@@ -163,55 +136,42 @@ def _moved(base: Mapping[str, Any], plan: Sweep, place: Fraction) -> dict[str, A
             value = float(place) ** float(Fraction(found[2] or found[3]))
         except OverflowError:
             raise ProblemError(f"{text!r} is too large at {plan.over} = {show(place)}.") from None
-        _put(data, key, max(2, round(value)) if key.split(".")[-1] in ("n", "k") else f"{value:.15g}", kind)
-    return data
+        moved[key] = max(2, round(value)) if key.split(".")[-1] in ("n", "k") else f"{value:.15g}"
+    kind = KINDS.get(str(base["kind"]))
+    for key in moved:
+        if kind is not None and names_file(kind, key):
+            raise ProblemError(f"A sweep moves a number. Found {key!r}, which names a file.")
+    return {"problem": put(base, moved), "show": name}
 
 
-def _put(data: dict[str, Any], key: str, value: int | str, kind: Kind) -> None:
-    *path, last = key.split(".")
-    if names_file(kind, key):
-        raise ProblemError(f"A sweep moves a number. Found {key!r}, which names a file.")
-    for step in path:
-        inner = data.get(step)
-        if not isinstance(inner, dict):
-            raise ProblemError(f"The sweep moves {key!r}, which the problem does not have.")
-        data = inner
-    data[last] = value
+class _Figures:
+    """Solves the points of a curve: a problem once, whatever is drawn of it."""
 
+    def __init__(self) -> None:
+        self.problems: dict[str, Problem[Any]] = {}
+        self.solutions: dict[str, Any] = {}
 
-def _number(value: Fraction) -> int | str:
-    return value.numerator if value.denominator == 1 else show(value)
-
-
-class _Place:
-    """A problem at one place of a curve: solved when that is needed, and once, whatever is drawn of it."""
-
-    def __init__(self, problem: Problem[Any]) -> None:
-        self.problem, self.kind = problem, KINDS[problem.kind]
-
-    def figure(self, name: str) -> float | None:
-        """What is drawn; None if the problem has no solution, or the solution no such bound."""
-        if self.kind.point and name in SHOWN:
-            try:
-                found: float | None = find(self.kind, "point")(self.problem, "upper" if name == "value" else "lower")
-                return found
-            except OptdpError:
-                return None
-        if self.solution is None:
-            return None
-        chosen = "lower_bound" if name == "lower" and self.kind.bounded else name
-        return _figure(self.solution, chosen)
-
-    @cached_property
-    def solution(self) -> Any:
-        """Its solution; None if it has none. What is only the best so far is no point of the curve."""
+    def __call__(self, task: Mapping[str, Any]) -> Row:
+        """The figure of a point; None if the problem has no solution, or the solution no such bound."""
+        name, same = task["show"], json.dumps(task["problem"], sort_keys=True, default=str)
+        if same not in self.problems:
+            self.problems[same] = built(task["problem"])
+        problem = self.problems[same]
+        kind, drawn = KINDS[problem.kind], getattr(problem, "unknown", "value") if name in SHOWN else name
+        row: Row = {"status": "solved", "name": drawn, "figure": None}
         try:
-            solution: Any = solve(self.problem)
+            if kind.point and name in SHOWN:
+                return row | {"figure": find(kind, "point")(problem, "upper" if name == "value" else "lower")}
+            if same not in self.solutions:
+                self.solutions[same] = None
+                self.solutions[same] = solve(problem)
         except OptdpError:
-            return None
-        if solution.status == "interrupted" or work.stopped() is not None:
-            raise work.stopped() or KeyboardInterrupt
-        return solution
+            return row
+        solution = self.solutions[same]
+        if solution is None:
+            return row
+        chosen = "lower_bound" if name == "lower" and kind.bounded else name
+        return row | {"status": solution.status, "figure": _figure(solution, chosen)}
 
 
 def _figure(solution: Any, name: str) -> float | None:

@@ -1,4 +1,4 @@
-"""Grids: what `--grid` says, and the points of the product.
+"""Grids: what `--grid` says, the points of the product, and the problem at each of them.
 
     epsilon=0.1:1:10            ten places from 0.1 to 1, evenly spaced, both ends included, in exact arithmetic
     epsilon=log:0.01:10:7       seven places, evenly spaced on a logarithmic scale
@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -20,7 +21,11 @@ from itertools import product
 from operator import index
 from typing import Any
 
+from pydantic import ValidationError
+
 from optdp.errors import ProblemError
+from optdp.files.models import file_model
+from optdp.kinds import KINDS, problem_class
 from optdp.numbers.exact import show, shown, to_fraction
 
 MOST_POINTS = 1_000_000
@@ -101,7 +106,7 @@ def _spread(key: str, text: str) -> tuple[Value, ...]:
         places = _logarithmic(key, first, last, steps)
     else:
         places = [first + (last - first) * i / steps for i in range(int(size))]
-    return tuple(_number(place) for place in places)
+    return tuple(number(place) for place in places)
 
 
 def _logarithmic(key: str, first: Fraction, last: Fraction, steps: int) -> list[Fraction]:
@@ -135,10 +140,11 @@ def _plain(key: str, value: Any) -> Value:
     try:
         return index(value)
     except TypeError:
-        return _number(to_fraction(value, f"A value of the grid of {key}"))
+        return number(to_fraction(value, f"A value of the grid of {key}"))
 
 
-def _number(value: Fraction) -> int | str:
+def number(value: Fraction) -> int | str:
+    """A number as a problem file can hold it."""
     return value.numerator if value.denominator == 1 else show(value)
 
 
@@ -154,3 +160,59 @@ def column(values: tuple[Value, ...]) -> dict[Value, int | float | str | bool]:
         return {value: float(to_fraction(value, "")) for value in values}
     except (ProblemError, OverflowError):
         return {value: str(value).lower() if isinstance(value, bool) else str(value) for value in values}
+
+
+# ---------------------------------------------------------------------- the problem at a point
+
+DESCRIPTION = ("title", "source", "notes", "expect", "sweep")
+"""What a file says besides its problem."""
+
+
+def base_of(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The problem alone."""
+    return {key: value for key, value in data.items() if key not in DESCRIPTION}
+
+
+def put(base: Mapping[str, Any], point: Mapping[str, Value]) -> dict[str, Any]:
+    """The problem with the values of a point in their places."""
+    data: dict[str, Any] = deepcopy(dict(base))
+    for key, value in point.items():
+        *path, last = key.split(".")
+        place: Any = data
+        for step in path:
+            place = _inside(place, step, key)
+        if not isinstance(place, dict | list):
+            raise ProblemError(f"Unknown key {key!r}: the problem has no table there. See: optdp schema.")
+        before = _inside(place, last, key) if isinstance(place, list) else place.get(last)
+        if isinstance(before, dict | list):
+            raise ProblemError(f"A grid moves a number or a word. Found a whole table at {key!r}. Name a key in it.")
+        if isinstance(place, list):
+            place[int(last)] = value
+        else:
+            place[last] = value
+    return data
+
+
+def _inside(place: Any, step: str, key: str) -> Any:
+    if isinstance(place, list) and step.isascii() and step.isdigit() and len(step) < 9 and int(step) < len(place):
+        return place[int(step)]
+    if isinstance(place, dict) and step in place:
+        return place[step]
+    hint = f" Lists are counted from 0 to {len(place) - 1}." if isinstance(place, list) else ""
+    raise ProblemError(f"Unknown key {key!r}: the problem has no {step!r} there.{hint} See: optdp schema.")
+
+
+def check_keys(base: Mapping[str, Any], grid: Grid) -> None:
+    """Refuse keys that this kind of problem does not know, before any work; values are the points' own affair."""
+    for key in grid.values:
+        if key.split(".")[0] in (*DESCRIPTION, "kind"):
+            raise ProblemError(f"A grid moves a number or a word of the problem. Found {key!r}, which is neither.")
+    try:
+        file_model(problem_class(KINDS[base["kind"]])).model_validate(put(base, next(iter(grid))))
+    except ValidationError as error:
+        for defect in error.errors(include_url=False):
+            if defect["type"] == "extra_forbidden":
+                named = ".".join(str(step) for step in defect["loc"])
+                last = str(defect["loc"][-1])
+                key = next((key for key in grid.values if key.split(".")[-1] == last), named)
+                raise ProblemError(f"Unknown key {key!r}. Remove it, or see: optdp schema.") from None

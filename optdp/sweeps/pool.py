@@ -1,27 +1,30 @@
-"""Who solves the points: this process, dask's processes on this machine, or the workers of a dask cluster.
-
-Each is an iterator over finished points in whatever order they finish.
+"""One point solved, its figures as one flat row; and who solves the points: this process, dask's processes on this
+machine, or the workers of a dask cluster. Each is an iterator over finished points in whatever order they finish.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import os
 import re
 import signal
 import threading
+import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import optdp.work as work
-from optdp.errors import ProblemError, SolverError
+from optdp.errors import OptdpError, ProblemError, SolverError
+from optdp.kinds import solve
+from optdp.loading import built
 from optdp.numbers.exact import shown
-from optdp.sweeps.point import Row, failed, solve_point
 
+Row = dict[str, Any]
 Task = tuple[int, dict[str, Any]]
 Finished = Iterator[tuple[int, Row]]
 
@@ -32,13 +35,52 @@ COMPARED = ("optdp", "highspy", "numpy", "python-flint", "scipy")
 PATIENCE = 10
 """Seconds to find a cluster and a worker."""
 _ADDRESS = re.compile(r"((tcp|tls|ws|wss|ucx)://)?([^\s/:@\[\]]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}")
+_LEFT_OUT = ("kind", "status", "seconds", "meaning", "given")
+_ALONE = threading.Lock()
+"""The precision of exact arithmetic belongs to the whole process: one point at a time, however many threads it has."""
 _IGNORE = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 
 
-def solved_here(tasks: Iterable[Task]) -> Finished:
+def solve_point(spec: Mapping[str, Any]) -> Row:
+    """Solve a problem: `status`, `seconds`, `figures`, `sha256`, `error`. Whatever goes wrong is told in the row."""
+    from threadpoolctl import threadpool_limits
+
+    with _ALONE, threadpool_limits(1):
+        begin = time.perf_counter()
+        try:
+            solution: Any = solve(built(spec))
+            summary = solution.summary()
+            row: Row = {"status": summary["status"], "figures": dict(_flat(summary)), "sha256": solution.digest()}
+            row["error"] = None
+        except OptdpError as error:
+            row = failed(str(error))
+        except Exception as error:  # one point that breaks must not take the others with it
+            row = failed(f"{type(error).__name__}: {error}")
+        row["seconds"] = round(time.perf_counter() - begin, 4)
+    return row
+
+
+def failed(why: str) -> Row:
+    """The row of a point that has no solution, and why, in one line."""
+    text = " ".join(why.split())[:1000]
+    said = "".join(sign if sign.isprintable() else "?" for sign in text)
+    return {"status": "failed", "seconds": 0.0, "figures": {}, "sha256": None, "error": said}
+
+
+def _flat(figures: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every single figure, tables within tables by dotted names; lists are left out, and so is what is not finite."""
+    for name, value in figures.items():
+        if isinstance(value, Mapping):
+            if prefix or name not in _LEFT_OUT:
+                yield from _flat(value, f"{prefix}{name}.")
+        elif (value is None or isinstance(value, str | int | float)) and (prefix or name not in _LEFT_OUT):
+            yield prefix + name, None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def solved_here(tasks: Iterable[Task], solved: Callable[[Mapping[str, Any]], Row] = solve_point) -> Finished:
     """One point after another, in this process."""
     for point, spec in tasks:
-        row = solve_point(spec)
+        row = solved(spec)
         if (stop := work.stopped()) is not None:  # whatever the row says, it may lack something
             raise stop
         yield point, row
@@ -171,14 +213,19 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _dask() -> tuple[Any, Any]:
+def needed(*names: str, otherwise: str) -> tuple[Any, ...]:
+    """Modules of others, or what to do without them."""
     try:
-        return import_module("dask"), import_module("distributed")
+        return tuple(map(import_module, names))
     except ImportError:
-        raise ProblemError(
-            "A sweep over several processes needs dask: pip install 'optdp[dask]'. Or solve one after another: "
-            "--workers 0."
-        ) from None
+        raise ProblemError(otherwise) from None
+
+
+def _dask() -> tuple[Any, ...]:
+    said = (
+        "A sweep over several processes needs dask: pip install 'optdp[dask]'. Or solve one after another: --workers 0."
+    )
+    return needed("dask", "distributed", otherwise=said)
 
 
 @contextmanager

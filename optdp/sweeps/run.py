@@ -1,4 +1,7 @@
-"""sweep(problem, grid): solve every point of a grid, go on where an interrupted run stopped, write one table."""
+"""sweep(problem, grid): solve every point of a grid, go on where an interrupted run stopped, write one table.
+
+`solve_left` is the engine of sweeps and of curves alike: points, whoever solves them, and a journal that keeps them.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -20,26 +23,25 @@ from optdp.files.models import named_file
 from optdp.kinds import KINDS
 from optdp.loading import beside, load_file, named, names_file, validated
 from optdp.numbers.exact import shown
-from optdp.sweeps.grid import Grid, Value
-from optdp.sweeps.journal import Journal, journal
-from optdp.sweeps.point import Row, base_of, check_keys, put
-from optdp.sweeps.pool import Finished, Task, cluster_pool, local_pool, solved_here
-from optdp.sweeps.table import WRITERS, check_out, rows_of
-from optdp.work import Progress, Stopped
-from optdp.work.lines import reporting
+from optdp.sweeps.grid import Grid, Value, base_of, check_keys, put
+from optdp.sweeps.pool import Finished, Row, Task, cluster_pool, local_pool, solved_here
+from optdp.sweeps.table import WRITERS, Journal, check_out, journal, rows_of
+from optdp.work import Progress, Stopped, reporting
 
 Say = Callable[[str], None]
+Pool = AbstractContextManager[Callable[[Iterable[Task]], Finished]]
+"""Whoever solves points, while the context lasts."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is to be solved: the problem, the folder in which the files that it names lie, and the grid."""
+class Points:
+    """What is to be solved: the problem, the folder in which the files that it names lie (unless they are allowed
+    outside of it), and the grid."""
 
     base: Mapping[str, Any]
     folder: Path
     grid: Grid
     allow_outside: bool
-    """Whether files may be named that lie neither in that folder nor below it."""
 
     def spec(self, point: Mapping[str, Value]) -> dict[str, Any]:
         """The problem at a point; files are named in full, for workers may be elsewhere."""
@@ -152,7 +154,7 @@ def sweep(
             ) from None
 
 
-def plan_of(problem: Any, grid: Grid, allow_outside: bool = False) -> Plan:
+def plan_of(problem: Any, grid: Grid, allow_outside: bool = False) -> Points:
     """The problem and the grid, keys checked."""
     folder = Path.cwd()
     if isinstance(problem, str | os.PathLike):
@@ -173,11 +175,11 @@ def plan_of(problem: Any, grid: Grid, allow_outside: bool = False) -> Plan:
     kind = KINDS[base["kind"]]
     for value in (value for key, values in grid.values.items() if names_file(kind, key) for value in values):
         named_file(folder, str(value), allow_outside)
-    return Plan(base, folder, grid, allow_outside)
+    return Points(base, folder, grid, allow_outside)
 
 
 def run(
-    plan: Plan,
+    plan: Points,
     out: Path | None,
     scheduler: str | None = None,
     workers: int | None = None,
@@ -196,14 +198,9 @@ def run(
     begin, points = time.perf_counter(), len(plan.grid)
     with journal(out, "" if out is None else plan.digest, points, fresh) as book:
         kept = len(book.done)
-        try:
-            if kept < points:
-                say("starting")
-                with _pool(scheduler, workers, points - kept, warn) as solved:
-                    _collect(solved(_left(plan, book)), book, points, say)
-        except KeyboardInterrupt as stop:
-            told = stop if isinstance(stop, Stopped) else work.stopped() or Stopped()
-            raise Interrupted(len(book.done), points, told) from None
+        if kept < points:
+            left = ((i, plan.spec(point)) for i, point in enumerate(plan.grid) if i not in book.done)
+            solve_left(left, _pool(scheduler, workers, points - kept, warn), book, points, say)
         with work.held(later=False):
             rows = rows_of(plan.grid, book.done)
             if out is not None:
@@ -212,25 +209,25 @@ def run(
     return Swept(rows, kept, time.perf_counter() - begin)
 
 
-def _left(plan: Plan, book: Journal) -> Iterator[Task]:
-    for i, point in enumerate(plan.grid):
-        if i not in book.done:
-            yield i, plan.spec(point)
-
-
-def _collect(finished: Finished, book: Journal, points: int, say: Say) -> None:
-    """Keep every point as it comes."""
-    begin, before = time.perf_counter(), len(book.done)
-    failed = sum(row["status"] == "failed" for row in book.done.values())
-    say(_progress(before, points, failed, 0.0))
-    for point, row in finished:
-        if row["status"] == "interrupted":  # the best so far is not what this point's row should say
-            raise KeyboardInterrupt
-        with work.held():
-            book.add(point, row)
-        failed += row["status"] == "failed"
-        pace = (time.perf_counter() - begin) / (len(book.done) - before)
-        say(_progress(len(book.done), points, failed, pace))
+def solve_left(left: Iterable[Task], pool: Pool, book: Journal, points: int, say: Say) -> None:
+    """Solve what is left of so many points, and keep each as it comes; raises Interrupted with how far it is."""
+    try:
+        say("starting")
+        with pool as solved:
+            begin, before = time.perf_counter(), len(book.done)
+            failed = sum(row["status"] == "failed" for row in book.done.values())
+            say(_progress(before, points, failed, 0.0))
+            for point, row in solved(left):
+                if row["status"] == "interrupted":  # the best so far is not what this point's row should say
+                    raise KeyboardInterrupt
+                with work.held():
+                    book.add(point, row)
+                failed += row["status"] == "failed"
+                pace = (time.perf_counter() - begin) / (len(book.done) - before)
+                say(_progress(len(book.done), points, failed, pace))
+    except KeyboardInterrupt as stop:
+        told = stop if isinstance(stop, Stopped) else work.stopped() or Stopped()
+        raise Interrupted(len(book.done), points, told) from None
 
 
 def _progress(done: int, points: int, failed: int, pace: float) -> str:
@@ -238,15 +235,7 @@ def _progress(done: int, points: int, failed: int, pace: float) -> str:
     return f"{done:,} of {points:,} points{f', {failed:,} failed' if failed else ''}{left}"
 
 
-@contextmanager
-def _pool(
-    scheduler: str | None, workers: int | None, points: int, warn: Say
-) -> Iterator[Callable[[Iterable[Task]], Finished]]:
+def _pool(scheduler: str | None, workers: int | None, points: int, warn: Say) -> Pool:
     if scheduler is not None:
-        with cluster_pool(scheduler, warn) as solved:
-            yield solved
-    elif workers == 0:
-        yield solved_here
-    else:
-        with local_pool(workers, points) as solved:
-            yield solved
+        return cluster_pool(scheduler, warn)
+    return nullcontext(solved_here) if workers == 0 else local_pool(workers, points)

@@ -28,8 +28,7 @@ from optdp.errors import ArtifactError, ProblemError
 
 PATIENCE = 30.0
 """Seconds of work that a file may ask for, unless said otherwise: more than the library of problems needs."""
-STEPS = 1_000_000
-"""Steps of a second."""
+STEPS = 1_000_000  # steps of a second
 
 _left: ContextVar[list[float] | None] = ContextVar("left", default=None)
 
@@ -105,8 +104,7 @@ class Budget:
     seconds: float
     spent: float = 0.0
     begun: float = field(default_factory=lambda: now())
-    end: float | None = None
-    """When the clock ends it."""
+    end: float | None = None  # when the clock ends it
 
     def __post_init__(self) -> None:
         if self.end is None:
@@ -138,8 +136,7 @@ def power_steps(length: int, count: int) -> float:
     return 1.4 * product_steps(length * count // 2, length * count // 2)
 
 
-UNITS = 5_000_000
-"""Units of work (`Effort`) of a second."""
+UNITS = 5_000_000  # units of work (`Effort`) of a second
 PRODUCTS, LONG_PRODUCTS = 150, 35
 """Products of a convolution that take as long as a unit of work, and of one of long doubles."""
 
@@ -152,8 +149,7 @@ class Effort:
     """
 
     spent: int = 0
-    most: float = math.inf
-    """What may be spent."""
+    most: float = math.inf  # what may be spent
 
     def convolved(self, products: int, long: bool) -> None:
         """So many products were added up."""
@@ -166,8 +162,7 @@ class Effort:
 
 Item = TypeVar("Item")
 
-PAUSE = 1.0
-"""Seconds between two words."""
+PAUSE = 1.0  # seconds between two words
 
 
 def paced(items: Sequence[Item], what: str, progress: Callable[[str], None]) -> Iterator[Item]:

@@ -38,7 +38,7 @@ from functools import reduce
 from flint import arb, fmpz
 
 from optdp import ProblemError
-from optdp.amplification.family import Cells
+from optdp.amplification.randomizers import Cells
 from optdp.numbers.exact import Number, ball, precision, to_fraction
 
 BITS = 400

@@ -11,7 +11,7 @@ import pytest
 from flint import arb
 
 from optdp import ProblemError
-from optdp.amplification.family import cells
+from optdp.amplification.randomizers import cells
 from optdp.numbers.exact import ball, precision
 from tests.amplification.balls import (
     BallCells,

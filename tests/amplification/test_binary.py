@@ -10,10 +10,9 @@ from fractions import Fraction
 import pytest
 from flint import arb
 
-from optdp import ProblemError
-from optdp.amplification.binary import Worst, binary_delta, data_set_delta, expanded_bound
-from optdp.numbers.counts import CountSetting, count_delta, count_delta_ball, count_delta_sum
+from optdp.amplification.counts import CountSetting, Worst, binary_delta, count_delta, count_delta_ball, expanded_bound
 from optdp.numbers.exact import ball, precision
+from tests.amplification.by_balls import count_delta_sum
 
 
 def largest(n: int, eps0: Fraction, epsilon: Fraction) -> arb:
@@ -66,7 +65,7 @@ def test_all_data_sets_both_ways() -> None:
         epsilon = eps0 * Fraction(rng.choice((0, rng.randint(0, 99), rng.randint(0, 20))), 100)
         found = binary_delta(n, eps0, epsilon)
         assert holds(found, largest(n, eps0, epsilon), 1e-12)
-        assert data_set_delta(n, eps0, epsilon, found.n_x0).lower == found.lower
+        assert count_delta(CountSetting(n, found.n_x0, eps0), epsilon).lower == found.lower
 
 
 @pytest.mark.parametrize(
@@ -83,7 +82,7 @@ def test_hundreds_of_people_are_exact(n: int, eps0: int | str, epsilon: str) -> 
 def test_the_worst_data_set_need_not_be_at_an_end() -> None:
     found = binary_delta(100, 1, "0.3")
     assert found.n_x0 == 98
-    assert all(data_set_delta(100, 1, "0.3", a).upper < found.lower for a in (0, 97, 99))
+    assert all(count_delta(CountSetting(100, a, 1), "0.3").upper < found.lower for a in (0, 97, 99))
 
 
 # ------------------------------------------------------------------------------------------------- bounds for many
@@ -131,10 +130,10 @@ def test_fewer_others_hide_no_more() -> None:
 def test_many_people(n: int, eps0: int, epsilon: str, width: float) -> None:
     found = binary_delta(n, eps0, epsilon)
     assert 0 < found.lower <= found.upper <= found.lower * (1 + width)
-    assert data_set_delta(n, eps0, epsilon, found.n_x0).lower == found.lower
+    assert count_delta(CountSetting(n, found.n_x0, eps0), epsilon).lower == found.lower
     rng = random.Random(n)
     for a in (0, 1, n // 2, n - 2, n - 1, *(rng.randrange(n) for _ in range(10))):
-        assert data_set_delta(n, eps0, epsilon, a).lower <= found.upper
+        assert count_delta(CountSetting(n, a, eps0), epsilon).lower <= found.upper
 
 
 def test_a_small_budget_widens_the_bounds() -> None:
@@ -150,11 +149,3 @@ def test_zero_and_nearly_zero() -> None:
     far = binary_delta(10**6, 1, "0.5")
     assert (far.lower, far.upper) == (0.0, 1e-300)
     assert binary_delta(1, 1, 0).lower == pytest.approx(math.tanh(0.5), rel=1e-14)
-
-
-def test_refusals() -> None:
-    for arguments in ((0, 1, 0), (10, 0, 0), (10, 1, -1)):
-        with pytest.raises(ProblemError):
-            binary_delta(*arguments)
-    with pytest.raises(ProblemError):
-        binary_delta(10, 1, "0.1", tolerance=-1)

@@ -137,9 +137,6 @@ def test_where_a_theorem_does_not_hold() -> None:
     assert forms.stronger_clones(1.0, 3.0, edge * 0.999) is None
     assert forms.stronger_clones(1.0, 3.0, edge * 1.001) is not None
     assert forms.clones(2.9, 3.0, 5000) == pytest.approx(2 * math.exp(-5000 / 16 / math.exp(3)), rel=1e-9)
-    assert forms.theorem_1_gamma(10**6, 10, 1.01, 1e-6) is None
-    assert forms.theorem_1_gamma(10**3, 10, 0.5, 1e-6) is None
-    assert forms.theorem_1_gamma(10**6, 10, 0.5, 0) is None
     assert forms.theorem_1(1.01, 10**6, 10, 0.5) is None
     assert forms.theorem_1(0.1, 1000, 10, 0.5) is None  # c is below 27/epsilon
     for bound in GENERIC.values():
@@ -315,13 +312,13 @@ def test_krr_bounds_dominate(k: int) -> None:
 
 
 def test_theorem_1() -> None:
-    """Its gamma and its delta are each other's inverse, and above the blanket expectation."""
+    """Its delta is the one that the printed gamma is for, and above the blanket expectation."""
     n, k, epsilon, delta = 10**5, 10, 0.5, 1e-6
-    gamma = forms.theorem_1_gamma(n, k, epsilon, delta)
-    assert gamma == pytest.approx(14 * k * math.log(2 / delta) / ((n - 1) * epsilon**2), rel=1e-12)
-    assert gamma is not None
+    gamma = 14 * k * math.log(2 / delta) / ((n - 1) * epsilon**2)
     assert forms.theorem_1(epsilon, n, k, gamma) == pytest.approx(delta, rel=1e-9)
-    assert forms.theorem_1_gamma(n, k, 0.9, 1) == pytest.approx(27 * k / ((n - 1) * 0.9), rel=1e-12)
+    least = 27 * k / ((n - 1) * 0.9)
+    assert forms.theorem_1(0.9, n, k, least * 1.001) is not None
+    assert forms.theorem_1(0.9, n, k, least * 0.999) is None
     for n, epsilon, gamma in ((300, 1.0, 0.5), (300, 0.5, 0.9), (100, 1.0, 0.9)):
         value = forms.theorem_1(epsilon, n, 2, gamma)
         assert value is not None

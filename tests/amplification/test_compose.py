@@ -16,7 +16,7 @@ from optdp.amplification import compose
 from optdp.amplification.bounds import BOUNDS, FINE, Setting
 from optdp.amplification.calibrate import Question, answer
 from optdp.amplification.compose import composed_delta, losses_of, privacy_loss
-from optdp.amplification.family import Randomizer
+from optdp.amplification.randomizers import Randomizer
 from tests.amplification import oracle
 
 pytest.importorskip("dp_accounting", reason="composition needs dp-accounting")
@@ -76,9 +76,9 @@ def test_a_hull_repairs_a_bound_that_is_not_convex(monkeypatch: pytest.MonkeyPat
         return None if math.sin(1e5 * epsilon) > 0.5 else found
 
     monkeypatch.setitem(BOUNDS, "stronger-clones", compose.Bound("upper", "", plain.fits, bumpy))
-    compose._losses.cache_clear()
+    compose.losses_of.cache_clear()
     assert expected <= composed_delta(setting, 3, 0.5) <= expected * 1.05
-    compose._losses.cache_clear()
+    compose.losses_of.cache_clear()
 
 
 # ------------------------------------------------------------------------------------------------- exact, two rounds

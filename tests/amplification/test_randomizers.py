@@ -14,7 +14,7 @@ from scipy.integrate import quad
 from scipy.stats import laplace, norm
 
 from optdp import KRR, Channel, Gaussian, Generic, Laplace, ProblemError
-from optdp.amplification.family import Cells, Ratios, variation_cells
+from optdp.amplification.randomizers import Cells, Ratios, variation_cells
 from optdp.numbers.divergence import gaussian_delta
 from optdp.numbers.exact import ball, precision
 from tests.amplification import oracle
@@ -335,9 +335,9 @@ def test_gaussians_of_every_size_have_cells(sigma: float) -> None:
     for part in (*found.blankets(math.inf, 1e-6), *found.data_sets(math.inf)):
         assert np.isfinite(part.values(1.0)).all()
         assert (part.others > 0).all()
-        bounds = part.log_delta(20, 1.0, 256)
-        assert not math.isnan(bounds.lower)
-        assert bounds.lower <= bounds.upper <= 0.0
+        lower = part.log_lower(20, 1.0, 256)
+        assert not math.isnan(lower)
+        assert lower <= part.log_upper(20, 1.0, 256) <= 0.0
 
 
 @pytest.mark.parametrize("eps0", [0.1, 1.0, 40.0])
@@ -391,9 +391,8 @@ def test_bounds_hold_close_to_eps0(eps0: float, n: int) -> None:
                 if not truth > 1e-40:
                     continue
                 value = float(truth.log())
-            bounds = found.log_delta(n, epsilon, 1 << 12)
-            assert bounds.lower <= value * (1.0 + 1e-15)
-            assert bounds.upper >= value * (1.0 + 1e-15) - 1e-15
+            assert found.log_lower(n, epsilon, 1 << 12) <= value * (1.0 + 1e-15)
+            assert found.log_upper(n, epsilon, 1 << 12) >= value * (1.0 + 1e-15) - 1e-15
 
 
 @pytest.mark.parametrize(
@@ -409,6 +408,5 @@ def test_data_sets_of_large_eps0_are_enclosed(eps0: float, epsilon: float, n: in
                 continue
             value = float(truth.log())
         for grid in (1 << 10, 1 << 14, 1 << 16):
-            bounds = found.log_delta(n, epsilon, grid)
-            assert bounds.lower <= value + 1e-12
-            assert bounds.upper >= value - 1e-12
+            assert found.log_lower(n, epsilon, grid) <= value + 1e-12
+            assert found.log_upper(n, epsilon, grid) >= value - 1e-12

@@ -14,11 +14,12 @@ from flint import arb
 from optdp import KRR, Amplification, Channel, Gaussian, Generic, Laplace, ProblemError, profile, solve
 from optdp.amplification import bounds, catalogue
 from optdp.amplification.bounds import BOUNDS
-from optdp.amplification.family import Randomizer
+from optdp.amplification.counts import CountSetting
+from optdp.amplification.randomizers import Randomizer
 from optdp.amplification.solve import point
-from optdp.numbers.counts import CountSetting, count_delta_sum
 from optdp.numbers.exact import ball, precision
 from tests.amplification.balls import channel, delta_ball, generic, krr_alike, krr_blanket
+from tests.amplification.by_balls import count_delta_sum
 from tests.amplification.oracle import worst
 
 POINTS = ((10_000, 2, "1e-6"), (100_000, 4, "1e-6"), (1_000_000, 4, "1e-8"))

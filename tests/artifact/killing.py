@@ -26,9 +26,9 @@ from optdp import MultiLTE, Population, SingleLTE, export, solve
 from optdp.errors import OptdpError
 from optdp.files import atomic
 from optdp.order.format import write_order
-from optdp.order.groups import Groups
+from optdp.order.mechanism import Groups
 from optdp.order.problem import OrderShuffle
-from optdp.plan import verify as plan
+from optdp.plan import format as plan
 from optdp.single import format
 
 Save = Callable[[Path], None]

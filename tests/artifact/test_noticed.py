@@ -9,7 +9,7 @@ import pytest
 
 from optdp import ArtifactError, MultiLTE, NoiseMatrix, Population, ProblemError
 from optdp.numbers.exact import is_boolean
-from optdp.plan import verify
+from optdp.plan import format as plans
 from optdp.plan.certify import certify_plan
 from optdp.single.claims import number, prices_of
 
@@ -64,7 +64,7 @@ def test_a_joint_plan_has_no_tails() -> None:
 def test_a_plan_that_cannot_be_measured_is_refused_before_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = MultiLTE([Population.binomial(2, "0.5")] * 2, epsilon=1)
     tables = (identity(2), identity(2))
-    assert verify.certify_tables(problem, tables).epsilon is None  # the truth gives everything away
-    monkeypatch.setattr(verify, "MOST_STEPS", 1)
+    assert plans.certify_tables(problem, tables).epsilon is None  # the truth gives everything away
+    monkeypatch.setattr(plans, "MOST_STEPS", 1)
     with pytest.raises(ProblemError, match="small enough to be measured"):
-        verify.certify_tables(problem, tables)
+        plans.certify_tables(problem, tables)

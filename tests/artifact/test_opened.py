@@ -18,7 +18,7 @@ from optdp.artifact import Opened, OpenedMatrix, OpenedOrder, OpenedParty, Opene
 from optdp.errors import ArtifactError
 from optdp.loading import load
 from optdp.order import format as orders
-from optdp.plan import verify as plans
+from optdp.plan import format as plans
 from optdp.single import verify as singles
 
 _watched: list[Counter[str]] = []

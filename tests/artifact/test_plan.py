@@ -17,6 +17,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,8 @@ from optdp.errors import OptdpError
 from optdp.files import atomic
 from optdp.plan.aggregate import join
 from optdp.plan.divisible_certify import certify_shared
-from optdp.plan.format import Member
+from optdp.plan.format import Member, check_target
 from optdp.plan.solve import PlanSolution
-from optdp.plan.verify import check_target
 from tests.cli.test_cli import optdp
 from tests.spelling import as_written
 
@@ -978,7 +978,7 @@ def test_foreign_files_are_not_touched(
         target.mkdir()
     FOREIGN[name](target)
     before = contents(target)
-    for act in (check_target, solved.save):
+    for act in (partial(check_target, solved.problem), solved.save):
         with pytest.raises(ProblemError, match="other files"):
             act(target)
     assert contents(target) == before

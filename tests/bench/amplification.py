@@ -17,7 +17,7 @@ from rich.table import Table
 from optdp import KRR, Amplification, Generic, Laplace, solve
 from optdp.amplification.bounds import BOUNDS, leader
 from optdp.amplification.calibrate import answer
-from optdp.amplification.family import Randomizer
+from optdp.amplification.randomizers import Randomizer
 from optdp.amplification.solve import point
 from tests.bench.amplification_peers import clones_numeric, variation_ratio
 

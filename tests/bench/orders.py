@@ -16,10 +16,9 @@ from rich.table import Table
 from scipy.spatial import cKDTree
 
 from optdp import Groups
-from optdp.order.bounds import lower_bound
-from optdp.order.groups import Whole
-from optdp.order.mechanism import paper_sensitivity, sensitivity, width
+from optdp.order.mechanism import Whole, paper_sensitivity, sensitivity, width
 from optdp.order.orderings import applicable
+from optdp.order.search import lower_bound
 from optdp.order.solve import best_order
 
 console = Console(width=150)

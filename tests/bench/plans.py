@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.table import Table
 
 from optdp import SGDL, MultiLTE, Population, solve
-from optdp.plan.joint import Draft
+from optdp.plan.joint import PlanDraft
 from optdp.plan.parties import parties_of
-from tests.plan.block_model import to_cvxpy
+from tests.plan.models import to_cvxpy
 
 CASES: list[tuple[int, int, str, str, int]] = [
     (2, 25, "0.5", "0.5", 14),
@@ -47,7 +47,7 @@ def peer(problem: MultiLTE, margin: int, sweeps: int) -> tuple[float, float, flo
         table[:, 0] = noise.cdf(gaps[:, 0])
         table[:, -1] = noise.sf(gaps[:, -1] - 1)
         tables.append(table / table.sum(axis=1, keepdims=True))
-    plan = Draft(tuple(parties), tuple(tables), problem.honest)
+    plan = PlanDraft(tuple(parties), tuple(tables), problem.honest)
     for _ in range(sweeps):
         for i in range(count):
             model, r = to_cvxpy(plan.block(i, 1))

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from optdp import CertificateError, NoiseMatrix, Population, SingleLTE, certify, solve
-from optdp.bridges.profile import by_distance
+from optdp.bridges.accounting import by_distance
 from tests.bridges.tables import exact_epsilon, logarithm, table
 
 

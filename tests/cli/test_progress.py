@@ -17,8 +17,7 @@ from rich.console import Console
 import optdp
 from optdp import ProblemError
 from optdp.cli import printing
-from optdp.work import LONGEST, announce, check_memory, deadline, duration, listening
-from optdp.work.lines import BEAT, GAP, QUIET, Lines, Pace
+from optdp.work import BEAT, GAP, LONGEST, QUIET, Lines, Pace, announce, check_memory, deadline, duration, listening
 from tests.processes import started, struck
 
 
@@ -97,7 +96,7 @@ def test_nothing_is_printed_after_the_end_even_if_nobody_reads() -> None:
 def test_a_call_that_blocks_is_reported(tmp_path: Path) -> None:
     """From the thread of the lines, while the main thread is in a call of C; and nothing on stdout but JSON."""
     script = (
-        "import time, optdp.work.lines as p, optdp.single.solve as s\n"
+        "import time, optdp.work as p, optdp.single.solve as s\n"
         "p.QUIET = p.GAP = p.BEAT = p.LOOK = 0.02\nhonest = s.repair\n"
         "def slow(*args):\n    time.sleep(1.0)\n    return honest(*args)\n"
         "s.repair = slow\nfrom optdp.cli.main import main\nmain()\n"
@@ -130,9 +129,9 @@ def test_python_takes_a_function_or_true(capsys: pytest.CaptureFixture[str], mon
     optdp.solve(problem, progress=said.append)
     assert "formulating" in said
     assert "repairing and certifying" in said
-    monkeypatch.setattr("optdp.work.lines.QUIET", 0.0)
-    monkeypatch.setattr("optdp.work.lines.GAP", 0.0)
-    monkeypatch.setattr("optdp.work.lines.LOOK", 0.0)
+    monkeypatch.setattr("optdp.work.QUIET", 0.0)
+    monkeypatch.setattr("optdp.work.GAP", 0.0)
+    monkeypatch.setattr("optdp.work.LOOK", 0.0)
     optdp.solve(optdp.SingleLTE(optdp.Population.binomial(3000, "0.5"), "0.02"), progress=True)
     assert "working: " in capsys.readouterr().err
     optdp.solve(problem)

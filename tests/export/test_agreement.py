@@ -21,8 +21,7 @@ import pytest
 
 from optdp import NoiseMatrix, ProblemError, SharedNoise
 from optdp.export import export
-from optdp.export.layout import FAR, layout
-from optdp.export.vectors import RELEASED, STOPPED, vectors
+from optdp.export.layout import FAR, RELEASED, STOPPED, layout, vectors
 from optdp.mechanism.cuts import END
 from tests.export.languages import LANGUAGES, Draw, load, need, run
 from tests.export.matrices import matrices, table

@@ -164,11 +164,15 @@ def test_no_signature_of_another_key_or_artifact_passes(place: Path) -> None:
     check_signature(path, digest, place / "second.pub.pem")
 
 
-def test_no_changed_digit_of_a_signature_passes(place: Path) -> None:
+def signed(place: Path) -> tuple[Path, str, Any]:
     path = place / "a.json"
     digest = read(path).sha256
     sign(path, digest, place / "key.pem")
-    good = document(path)
+    return path, digest, document(path)
+
+
+def test_no_changed_digit_of_a_signature_passes(place: Path) -> None:
+    path, digest, good = signed(place)
     for name in ("sha256", "public_key", "signature"):
         for i in range(0, len(good[name]), 7):
             changed = good[name][:i] + format(int(good[name][i], 16) ^ 1, "x") + good[name][i + 1 :]
@@ -183,10 +187,7 @@ def test_no_changed_digit_of_a_signature_passes(place: Path) -> None:
 
 
 def test_malformed_signatures_are_refused_in_a_line(place: Path) -> None:
-    path = place / "a.json"
-    digest = read(path).sha256
-    sign(path, digest, place / "key.pem")
-    good = document(path)
+    path, digest, good = signed(place)
     bad: list[Any] = [
         [], 1, {}, {**good, "version": 2}, {**good, "version": True}, {**good, "format": "optdp/order"},
         {**good, "more": 1}, {key: good[key] for key in list(good)[:-1]}, {**good, "signature": "zz" * 64},

@@ -24,7 +24,7 @@ from optdp.numbers.draws import (
     uniform_below,
 )
 from optdp.numbers.exact import geometric_ratio
-from optdp.numbers.negative_binomial import ExactNegativeBinomial
+from optdp.numbers.sgdl import ExactNegativeBinomial
 
 WORD = 1 << 64
 THIRD = WORD // 3  # its 64 bits are followed by the same 64 bits again

@@ -15,7 +15,7 @@ from scipy import stats
 
 from optdp import SGDL, ProblemError
 from optdp.numbers.exact import ball, geometric_ratio, precision
-from optdp.numbers.negative_binomial import ExactNegativeBinomial, negative_binomial_balls
+from optdp.numbers.sgdl import ExactNegativeBinomial, negative_binomial_balls
 
 BETAS = ("1e-4", "1e-2", "0.5", "1", "7.3", "1e4")
 NEAR_ONE, TENTH, UNIT, FIVE = (geometric_ratio(Fraction(epsilon)) for epsilon in ("0.001", "0.1", "1", "5"))

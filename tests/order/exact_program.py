@@ -6,7 +6,7 @@
     t >= 2 sum_j d[g,j] - floor(m/2)                         each group g with m members
 
 For given positions the least `sum_j d[g,j]` is `sum_j |y[j] - median|`, attained at `c[g]` a median, and twice that
-less `floor(m/2)` is the sensitivity of the group (`optdp.order.descent`): so the least `t` of an order is its
+less `floor(m/2)` is the sensitivity of the group (`optdp.order.search`): so the least `t` of an order is its
 sensitivity exactly. An order and its reverse have the same, so that one record (of the most groups) may be asked to
 stand in the first half. What else holds for every order makes the relaxation tight enough to be of use: distances
 `D[r,s]` of any two records with `D[r,s] >= |y[r] - y[s]|` and the triangle inequality, `D[r,s] <= d[g,r] + d[g,s]`
@@ -24,10 +24,8 @@ import highspy
 import numpy as np
 from scipy.sparse import coo_array
 
-from optdp.order.bounds import lower_bound
-from optdp.order.descent import distinct
-from optdp.order.groups import Groups, Whole
-from optdp.order.mechanism import sensitivity
+from optdp.order.mechanism import Groups, Whole, sensitivity
+from optdp.order.search import distinct, lower_bound
 from optdp.programs.highs import new_highs, run
 
 WHOLE = 1e-6

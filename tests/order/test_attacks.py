@@ -13,11 +13,9 @@ import pytest
 
 from optdp.errors import ProblemError
 from optdp.numbers.draws import Source
-from optdp.order.groups import Groups
-from optdp.order.mechanism import sensitivity
-from optdp.order.neighbourhoods import from_points
+from optdp.order.mechanism import Groups, sensitivity
 from optdp.order.orderings import bfs, hilbert, spectral
-from optdp.order.sources import column_csv, edges_csv, from_graph, points_csv
+from optdp.order.sources import column_csv, edges_csv, from_graph, from_points, points_csv
 from optdp.order.study import (
     blank_share,
     crescents,

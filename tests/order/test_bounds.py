@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optdp.order.bounds import Overlaps, lower_bound
-from optdp.order.groups import Groups
-from optdp.order.mechanism import sensitivity
+from optdp.order.mechanism import Groups, sensitivity
+from optdp.order.search import Overlaps, lower_bound
 from optdp.order.solve import enumerated
 from tests.order.exact_program import branched
 from tests.order.test_orderings import around, sets_of

@@ -16,8 +16,9 @@ from optdp import Groups, OrderShuffle, Source, solve
 from optdp.cli.printing import show
 from optdp.order.format import verify_order
 from optdp.order.mechanism import NEAR_UNIFORM, near_uniform, reversed_pairs
-from optdp.order.sampling import WORDS, inversions
+from optdp.order.sampling import WORDS
 from optdp.report.order import page
+from tests.order.words import crossed
 
 
 @cache
@@ -50,7 +51,7 @@ def test_against_all_words(distance: str, n: int) -> None:
 )  # fmt: skip
 def test_against_drawn_words(distance: str, n: int, theta: float) -> None:
     source, q, pairs = Source(7), Fraction(math.exp(-theta)), math.comb(n, 2)
-    drawn = np.array([inversions(WORDS[distance](source, n, q)) / pairs for _ in range(400)])
+    drawn = np.array([crossed(WORDS[distance](source, n, q)) / pairs for _ in range(400)])
     spread = 5 * drawn.std() / math.sqrt(len(drawn)) + 1e-9
     assert abs(drawn.mean() - reversed_pairs(n, theta, distance)) < spread
 

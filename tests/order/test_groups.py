@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from optdp.errors import ProblemError
-from optdp.order.groups import Groups
-from optdp.order.mechanism import sensitivity
-from optdp.order.neighbourhoods import EARTH
+from optdp.order.mechanism import Groups, sensitivity
 from optdp.order.sources import (
+    EARTH,
     column_csv,
     edges_csv,
     from_column,
@@ -46,7 +45,7 @@ def great_circle(places: np.ndarray) -> np.ndarray:
 @pytest.fixture(params=[7, 10**6])
 def chunk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether all is looked at in one go or in many changes nothing."""
-    monkeypatch.setattr("optdp.order.groups.CHUNK", request.param)
+    monkeypatch.setattr("optdp.order.mechanism.CHUNK", request.param)
 
 
 @pytest.mark.usefixtures("chunk")
@@ -184,7 +183,7 @@ def test_hops() -> None:
 
 
 def test_groups_that_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("optdp.order.groups.LARGEST_MEMBERS", 1000)
+    monkeypatch.setattr("optdp.order.mechanism.LARGEST_MEMBERS", 1000)
     points = np.random.default_rng(0).random((100, 1))
     line = np.arange(100.0)[:, None]
     same = np.zeros(100)

@@ -13,8 +13,8 @@ import pytest
 
 from optdp.errors import ProblemError
 from optdp.numbers.draws import Source
-from optdp.order.groups import Groups
 from optdp.order.mechanism import (
+    Groups,
     alpha_for,
     alpha_of,
     alpha_of_local_noise,

@@ -25,17 +25,10 @@ from optdp.order.preservation import (
     kendall_preservation,
     kendall_theta,
 )
-from optdp.order.sampling import hamming_word, inversions
+from optdp.order.sampling import hamming_word
+from tests.order.words import crossed, displaced
 
 RATIOS = [Fraction(0), Fraction(1, 5), Fraction(9, 10), Fraction(1)]
-
-
-def displaced(word: Sequence[int]) -> int:
-    return sum(place != value for place, value in enumerate(word))
-
-
-def crossed(word: Sequence[int]) -> int:
-    return inversions(np.array(word))
 
 
 def enumerated(chosen: Sequence[int], n: int, q: Fraction, distance: Callable[[Sequence[int]], int]) -> list[Fraction]:

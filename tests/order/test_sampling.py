@@ -22,11 +22,11 @@ from optdp.order.sampling import (
     hamming_word,
     held_number,
     insertions,
-    inversions,
     kendall_word,
     uniform_word,
     word_of,
 )
+from tests.order.words import crossed, displaced
 
 WORD = 1 << 64
 ONE = Fraction(1)
@@ -43,14 +43,6 @@ class Given(Source):
     def words(self, size: int) -> NDArray[np.uint64]:
         taken, self.given = self.given[:size], self.given[size:]
         return np.array(taken + [self.rest] * (size - len(taken)), np.uint64)
-
-
-def crossed(word: Sequence[int]) -> int:
-    return sum(word[i] > word[j] for i in range(len(word)) for j in range(i + 1, len(word)))
-
-
-def displaced(word: Sequence[int]) -> int:
-    return sum(place != value for place, value in enumerate(word))
 
 
 SAMPLERS = [(kendall_word, crossed), (hamming_word, displaced)]
@@ -82,7 +74,7 @@ def test_inversions_of_many_records(theta: str) -> None:
     rest = np.exp(-float(theta) * m) / -np.expm1(-float(theta) * m)
     mean = (1 - gap) / gap - m * rest
     spread = (1 - gap) / gap**2 - m**2 * (rest + rest**2)
-    found = inversions(kendall_word(Source(3), n, q))
+    found = crossed(kendall_word(Source(3), n, q))
     assert abs(found - mean.sum()) < 5 * math.sqrt(spread.sum())
 
 
@@ -165,7 +157,7 @@ def test_codes_and_words(n: int) -> None:
     word = word_of(code)
     place = np.argsort(word)
     assert [int((word[place[i] :] < i).sum()) for i in range(n)] == code.tolist()
-    assert inversions(word) == code.sum() == crossed(word.tolist())
+    assert crossed(word.tolist()) == code.sum()
 
 
 def test_all_codes_of_four() -> None:
@@ -183,7 +175,7 @@ def test_extremes() -> None:
         assert sampler(Source(), 50, Fraction(0)).tolist() == list(range(50))
         assert sampler(Source(), 1, Fraction(1, 2)).tolist() == [0]
         uniform = sampler(Source(1), 10**5, ONE)
-        assert abs(inversions(uniform) / (10**10 / 4) - 1) < 0.02
+        assert abs(crossed(uniform) / (10**10 / 4) - 1) < 0.02
 
 
 def test_seeds_repeat_and_secure_words_do_not() -> None:
@@ -220,14 +212,6 @@ def test_a_million_records(sampler: Sampler) -> None:
 def test_refuses(sampler: Callable[..., object], n: int, q: object, message: str) -> None:
     with pytest.raises(ProblemError, match=message):
         sampler(Source(1), n, q)
-
-
-@pytest.mark.parametrize(
-    ("word", "message"), [([0, 2], "without 1"), ([0, 0, 1, 3], "without 2"), ([0.5], "whole"), ([[0]], "whole")]
-)
-def test_inversions_refuses(word: object, message: str) -> None:
-    with pytest.raises(ProblemError, match=message):
-        inversions(word)  # type: ignore[arg-type]
 
 
 def test_refuses_bits_that_are_not_random() -> None:

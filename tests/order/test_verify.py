@@ -18,10 +18,8 @@ import pytest
 from optdp import load, solve
 from optdp.errors import ArtifactError, ProblemError
 from optdp.order.format import verify_order
-from optdp.order.groups import Groups
-from optdp.order.mechanism import dispersion, measured, ratio, sensitivity, width
-from optdp.order.neighbourhoods import EARTH, SLACK, kilometres, unit_vector
-from optdp.order.sources import from_column, from_graph, from_points
+from optdp.order.mechanism import Groups, dispersion, measured, ratio, sensitivity, width
+from optdp.order.sources import EARTH, SLACK, from_column, from_graph, from_points, kilometres, unit_vector
 from optdp.recheck import Refused, recheck
 from optdp.recheck.groups import near_numbers, near_points
 from optdp.recheck.verdict import work
@@ -38,7 +36,7 @@ LOGIC = {
     "optdp.errors", "optdp.files.data", "optdp.files.models", "optdp.numbers", "optdp.numbers.exact",
     "optdp.work", "optdp.work.account", "optdp.files", "optdp.files.atomic",
     "optdp.files.canonical", "optdp.order", "optdp.order.format", "optdp.order.mechanism", "optdp.order.sources",
-    "optdp.order.problem", "optdp.order.groups", "optdp.order.neighbourhoods",
+    "optdp.order.problem",
 }  # fmt: skip
 """What the verdict about an order may rest on."""
 
@@ -48,7 +46,7 @@ OPENING = (
 )  # fmt: skip
 """What is loaded to open any file, whatever it turns out to be."""
 
-SHELL = {"optdp", "optdp.cli", "optdp.objects", "optdp.work.lines", "optdp.files.signature"}
+SHELL = {"optdp", "optdp.cli", "optdp.objects", "optdp.files.signature"}
 """The command line, besides the modules of `optdp.cli`."""
 
 SOURCES = {

@@ -14,11 +14,20 @@ from hypothesis import strategies as st
 import optdp.plan.divisible_certify
 from optdp import SGDL, ArtifactError, CertificateError, MultiLTE, Population, ProblemError, SharedNoise, solve
 from optdp.numbers.exact import log_upper, precision
-from optdp.plan.contraction import DENOMINATOR, ContractionLP, basis, integer_rows, scaled, settled
-from optdp.plan.coupling import CouplingLP, aggregate_error, best_table
+from optdp.plan.contraction import (
+    DENOMINATOR,
+    ContractionLP,
+    CouplingLP,
+    aggregate_error,
+    basis,
+    best_table,
+    integer_rows,
+    scaled,
+    settled,
+)
 from optdp.plan.divisible import SharedPlan, design, geometric
 from optdp.plan.divisible_certify import ErrorLaw, certify_shared, leak_of
-from optdp.plan.entity import Entity
+from optdp.plan.parties import Entity
 
 BIN = Population.binomial
 
@@ -275,11 +284,12 @@ def test_a_settled_contraction_stays_as_it_is():
 def test_arrays_and_cvxpy_state_the_same_program(name):
     pytest.importorskip("cvxpy")
     from optdp.programs.highs import solve_highs
+    from tests.plan.models import contraction_model, coupling_model
 
     entity = Entity.of(problem_of(name), 0, Fraction(3, 2))
     moved = settled(scaled(entity, 0.4), entity.mode) / DENOMINATOR
-    for program in (CouplingLP.of(entity, moved, entity.own_cost), ContractionLP.of(entity, 1e-9, 1e-4)):
-        model = program.to_cvxpy()
+    coupling, contraction = CouplingLP.of(entity, moved, entity.own_cost), ContractionLP.of(entity, 1e-9, 1e-4)
+    for program, model in ((coupling, coupling_model(coupling)), (contraction, contraction_model(contraction))):
         model.solve(solver="CLARABEL")
         answer = solve_highs(program.to_program())
         assert answer.objective == pytest.approx(model.value, rel=1e-5)

@@ -34,9 +34,9 @@ from optdp import (
     verify_plan,
 )
 from optdp.plan.block import Block, improve
+from optdp.plan.certificate import bounding
 from optdp.plan.certify import certify_plan
-from optdp.plan.joint import MOST_PRODUCTS, Draft, Size, descend, multisets, starts
-from optdp.plan.merged import bounding
+from optdp.plan.joint import MOST_PRODUCTS, PlanDraft, Size, descend, multisets, starts
 from optdp.plan.parties import parties_of
 from optdp.work.account import Effort
 from tests.checkers import agrees
@@ -478,19 +478,19 @@ def tiny_problem(also: str = "", fallback: str | None = None) -> MultiLTE:
     return MultiLTE(parties, "0.9", honest=2, f=[1, -2, 1], also=worlds, fallback_epsilon=fallback)
 
 
-def random_draft(problem: MultiLTE, seed: int) -> Draft:
+def random_draft(problem: MultiLTE, seed: int) -> PlanDraft:
     """Random tables with every entry well above zero."""
     random = np.random.default_rng(seed)
     parties = parties_of(problem, [2] * len(problem.parties))
     tables = [random.dirichlet(np.ones(len(p.reports)), len(p.targets)) for p in parties]
-    return Draft(tuple(parties), tuple(0.9 * t + 0.1 / t.shape[1] for t in tables), problem.honest)
+    return PlanDraft(tuple(parties), tuple(0.9 * t + 0.1 / t.shape[1] for t in tables), problem.honest)
 
 
 def floats(law: object) -> list[float]:
     return [float(law.fraction(x)) for x in range(law.last + 1)]  # type: ignore[attr-defined]
 
 
-def brute_excess(problem: MultiLTE, draft: Draft, i: int) -> float:
+def brute_excess(problem: MultiLTE, draft: PlanDraft, i: int) -> float:
     """The largest log-quotient of an aggregate of any honest set with party `i`, as a multiple of what is allowed."""
     worst = 0.0
     for world in problem.worlds:
@@ -512,7 +512,7 @@ def brute_excess(problem: MultiLTE, draft: Draft, i: int) -> float:
     return worst
 
 
-def brute_error(problem: MultiLTE, draft: Draft, power: int) -> float:
+def brute_error(problem: MultiLTE, draft: PlanDraft, power: int) -> float:
     """The mean error of the aggregate by enumeration of all inputs and reports."""
     total = 0.0
     sizes = [range(population.last + 1) for population in problem.parties]
@@ -613,7 +613,7 @@ def test_improved_tables(fallback):
 @pytest.mark.parametrize(("fallback", "floor"), [(None, 1e-4), ("2", 1e-7)])
 def test_improved_tables_are_optimal(fallback, floor):
     pytest.importorskip("cvxpy")
-    from tests.plan.block_model import to_cvxpy
+    from tests.plan.models import to_cvxpy
 
     slack = 1e-6
     for block, table in private_blocks(tiny_problem(fallback=fallback)):
@@ -645,7 +645,7 @@ def test_alike_parties_are_seen_as_if_they_were_not(honest):
     problem = MultiLTE([Population.binomial(3, "0.4")] * 3 + [Population.binomial(2, "0.7")], "0.9", honest=honest)
     draft = random_draft(problem, 3)
     shared = draft.replaced([0, 2], draft.tables[0])
-    copied = Draft(shared.parties, tuple(table.copy() for table in shared.tables), honest)
+    copied = PlanDraft(shared.parties, tuple(table.copy() for table in shared.tables), honest)
     assert (len(set(shared.kinds)), len(set(copied.kinds))) == (3, 4)
     assert shared.error() == pytest.approx(copied.error(), rel=1e-12)
     assert shared.excess == pytest.approx(copied.excess, rel=1e-12)

@@ -6,11 +6,18 @@ import numpy as np
 import pytest
 
 from optdp import MultiLTE, Population, ProblemError
-from optdp.plan.contraction import DENOMINATOR, rounded, settled, unmoved
-from optdp.plan.coupling import CouplingLP, coupled_error
+from optdp.plan.contraction import DENOMINATOR, CouplingLP, coupled_error, rounded, settled, unmoved
 from optdp.plan.divisible import design, geometric
-from optdp.plan.entity import Entity
-from optdp.plan.shares import _increments, algorithm_4, algorithm_5, exchange, exchange_to_diagonal, search_shifts
+from optdp.plan.parties import Entity
+from optdp.plan.shares import (
+    _increments,
+    algorithm_3,
+    algorithm_4,
+    algorithm_5,
+    exchange,
+    exchange_to_diagonal,
+    search_shifts,
+)  # fmt: skip
 
 
 def problem_of(n=25, epsilon="0.5", p="0.5", **options):
@@ -26,23 +33,42 @@ def base_of(entity, contraction):
     return contraction @ entity.kernel(places, places)
 
 
+def algorithm_4_as_printed(entity, x, contraction, table):
+    size = entity.last + 1
+    places, half = np.arange(size), entity.half
+    value = contraction[x] @ (np.abs(x - places) * table[x])
+    for e in range(1, max(entity.last - x, x) + 1):
+        up, down = places[: size - e], places[e:]
+        value += contraction[x, up] @ (np.abs(x - up - e) * table[x, up + e])
+        value -= contraction[x, down] @ (np.abs(x - down + e) * table[x, down - e])
+        value -= 2 * entity.chances[half + e]
+    return value <= 0
+
+
 def test_to_the_letter_algorithm_5_returns_zeros():
-    found = algorithm_5(entity_of(), printed=True)
-    assert (found.table == 0).all()
-    assert (np.diff(found.contraction @ np.arange(26.0)) <= 1).all()  # and every input goes to the middle
-    assert found.contraction[0, 12] == 1
+    """Algorithm 3 leaves a whole shift the weight 0; such a row passes Algorithm 4, and `break` leaves the loop."""
+    entity, middle = entity_of(), 12
+    contraction, table = np.zeros((26, 26)), np.zeros((26, 26))
+    for x in range(middle + 1):
+        algorithm_3(entity, x, middle - x, 1.0, contraction, table)
+        table[x] *= 0  # as printed: times `floor(shift) - shift`
+        contraction[25 - x], table[25 - x] = contraction[x, ::-1].copy(), table[x, ::-1].copy()
+    assert algorithm_4_as_printed(entity, 0, contraction, table)  # in every round, so nothing else is done
+    assert (table == 0).all()
+    assert (np.diff(contraction @ np.arange(26.0)) <= 1).all()  # and every input goes to the middle
+    assert contraction[0, middle] == 1
 
 
 @pytest.mark.parametrize(("n", "epsilon", "step"), [(25, "0.5", 1.0), (25, "0.5", 0.25), (20, "1", 1.0)])
 def test_as_read_its_rows_are_right_and_its_laws_are_not(n, epsilon, step):
     entity = entity_of(n, epsilon)
-    found = algorithm_5(entity, step)
-    base = base_of(entity, found.contraction)
-    assert found.table.min() >= 0
-    assert found.table.sum(axis=1) == pytest.approx(base.sum(axis=1))
-    off = np.abs(entity.laws @ found.table / (entity.laws @ base) - 1).max()
+    contraction, table = algorithm_5(entity, step)
+    base = base_of(entity, contraction)
+    assert table.min() >= 0
+    assert table.sum(axis=1) == pytest.approx(base.sum(axis=1))
+    off = np.abs(entity.laws @ table / (entity.laws @ base) - 1).max()
     assert 0.05 < off < 0.2  # so it is not private as it stands
-    assert CouplingLP.of(entity, found.contraction, entity.own_cost, every=True).trusted(found.table) is None
+    assert CouplingLP.of(entity, contraction, entity.own_cost, every=True).trusted(table) is None
 
 
 @pytest.mark.parametrize(("n", "p"), [(25, "0.5"), (20, "0.5"), (12, "0.4")])

@@ -113,7 +113,7 @@ def test_tables_for_the_likely_inputs_only(
     tail: Any, outside: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("optdp.single.window.FULL_LIMIT", 100)
-    monkeypatch.setattr("optdp.recheck.claims.LARGEST", 100)  # beyond it a bound is left to verify
+    monkeypatch.setattr("optdp.recheck.bounds.LARGEST", 100)  # beyond it a bound is left to verify
     monkeypatch.setattr("optdp.single.window.likely_inputs", lambda problem, share: (90, 210))
     solution = solve(SingleLTE(binomial(300, "0.5"), "2", tail=tail, never_worse=False))
     assert solution.mechanism.outside == outside

@@ -14,9 +14,9 @@ from optdp import ProblemError, ShuffleHistogram, Source, compare_with_central
 from optdp.loading import built
 from optdp.numbers.divergence import gaussian_delta
 from optdp.numbers.exact import ball, precision
+from optdp.shuffle.estimators import count_deltas
 from optdp.shuffle.gamma import GRID, eps0_of
-from optdp.shuffle.histogram.comparison import count_deltas
-from optdp.shuffle.histogram.problem import HistogramProtocol, solve_histogram, standard_error
+from optdp.shuffle.histogram import HistogramProtocol, solve_histogram, standard_error
 from tests.amplification.balls import delta_ball, krr_blanket
 from tests.amplification.oracle import exp_enclosure, krr, worst_exact
 

@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom, nbinom
 
 from optdp import SGDL, CertificateError, InfeasibleError, MetricShuffle, ProblemError, compare_mechanisms, solve
+from optdp.shuffle.metric.flips import FlippedPair
 from optdp.shuffle.metric.solve import MetricSolution
 from optdp.shuffle.metric.theorems import theorem_4_1_noise
 
@@ -580,10 +581,7 @@ def test_natural_units(mechanism: str, epsilon: str) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (
-            {"mechanism": "geo", "epsilon": "1e-4", "max_distance": 5000},
-            r"Take max_distance = [\d,]+, or",
-        ),
+        ({"mechanism": "geo", "epsilon": "1e-4", "max_distance": 5000}, r"Take max_distance = [\d,]+, or"),
         ({"mechanism": "sgdl", "epsilon": "0.01", "max_distance": 900, "dimensions": 2}, r"Take max_distance = \d+"),
         ({"mechanism": "geo", "epsilon": "0.01", "max_distance": 5000, "quantum": 10}, r"Take max_distance = \d+"),
         ({"mechanism": "geo", "eps_geo": "1e-4", "n": 10**6}, r"Count in larger units: with \d+ of yours in one"),
@@ -596,12 +594,10 @@ def test_what_takes_too_long_is_refused_before_it_begins(given: dict[str, Any], 
 
 def test_flips_at_many_distances_are_bounded_from_some() -> None:
     """Every entry of the profile against the loss computed at that very distance."""
-    from optdp.shuffle.metric.flips import worst_losses
-
     solution = solve(MetricShuffle("rr", 20, 10, "1e-4", p="0.3", max_distance=190))
     flip = solution.design.flip
     assert flip is not None
-    every = worst_losses(200, flip, 1e-4 * (1 - 1e-12), range(1, 191), 1e-3)
+    every = [FlippedPair(200, flip, 1e-4 * (1 - 1e-12), distance).worst() for distance in range(1, 191)]
     for (distance, epsilon), found in zip(solution.profile, every, strict=True):
         assert distance == found.distance
         assert found.lower <= distance * epsilon * (1 + 1e-9)

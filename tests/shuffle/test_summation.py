@@ -15,10 +15,24 @@ from scipy.stats import binom, chi2
 from optdp import ProblemError, RealSum, Source
 from optdp.loading import built
 from optdp.numbers.exact import ball, precision
-from optdp.shuffle.real_sum.bounds import _mean_error, least_arrival, lower_mse, theorem_3
-from optdp.shuffle.real_sum.problem import at, best_k, mse, printed_mse, theorem_1, worst_number
-from optdp.shuffle.real_sum.solve import RealSumProtocol, RealSumSolution, solve_real_sum
+from optdp.shuffle.real_sum import RealSumProtocol, RealSumSolution, solve_real_sum
+from optdp.shuffle.summation import (
+    _mean_error,
+    at,
+    best_k,
+    least_arrival,
+    lower_mse,
+    mse,
+    printed_mse,
+    theorem_1,
+    theorem_3,
+)  # fmt: skip
 from tests.amplification.balls import delta_ball, krr_blanket
+
+
+def worst_number(k: int, gamma: float) -> float:
+    """The number in [0, 1] whose message varies most."""
+    return max(0.0, 1.0 - gamma * k) / (2.0 * (1.0 - gamma)) / k
 
 
 @pytest.fixture(scope="module")

@@ -28,6 +28,8 @@ from optdp import (
     verify,
 )
 from optdp.single.explain import explain
+from tests.artifact.forgeries import sealed
+from tests.checkers import agrees, both_agree
 from tests.exact_checker import Checked, Law, convolve, exp_below
 
 A, B = ["0.6", "0.2", "0.2"], ["0.3", "0.3", "0.4"]
@@ -128,6 +130,7 @@ def test_every_world_and_every_person(name: str, solved: dict[str, Solution], tm
     assert largest <= bound
     assert solved[name].certificate.epsilon == pytest.approx(log(largest) * steps, abs=1e-12)
     assert verify(tmp_path / "a.json").bound_proved
+    agrees(tmp_path / "a.json", solved[name].certificate)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -272,6 +275,7 @@ def test_several_observers_each_have_their_own_epsilon(tmp_path: Path) -> None:
     assert alone.mae < found.mae
     found.save(tmp_path / "a.json")
     assert verify(tmp_path / "a.json").certificate.observed == (one, two, three)
+    agrees(tmp_path / "a.json", found.certificate)
 
 
 def test_the_fallback_is_an_observer_who_knows_everybody_else() -> None:
@@ -293,6 +297,7 @@ def test_geometric_noise_does_for_every_observer(tmp_path: Path) -> None:
     assert found.certificate.epsilon == found.certificate.ordinary_epsilon
     found.save(tmp_path / "a.json")
     assert verify(tmp_path / "a.json").certificate == found.certificate
+    agrees(tmp_path / "a.json", found.certificate)
 
 
 def test_a_table_for_the_exact_prior_is_refused() -> None:
@@ -322,14 +327,13 @@ def test_a_table_for_the_exact_prior_is_refused() -> None:
 def test_a_file_says_no_more_than_it_keeps(
     change: dict[str, Any], error: type[Exception], solved: dict[str, Solution], tmp_path: Path
 ) -> None:
-    from tests.artifact.forgeries import sealed
-
     solved["range"].save(tmp_path / "a.json")
     document = json.loads((tmp_path / "a.json").read_text())
     document["problem"] |= change
     (tmp_path / "b.json").write_bytes(sealed(document))
     with pytest.raises(error):
         verify(tmp_path / "b.json")
+    assert both_agree(tmp_path / "b.json") != 0
 
 
 @pytest.mark.parametrize(
@@ -349,14 +353,13 @@ def test_a_file_says_no_more_than_it_keeps(
     ],
 )
 def test_prices_name_what_they_price(spoil: Any, solved: dict[str, Solution], tmp_path: Path) -> None:
-    from tests.artifact.forgeries import sealed
-
     solved["range"].save(tmp_path / "a.json")
     document = json.loads((tmp_path / "a.json").read_text())
     spoil(document["provenance"]["prices"])
     (tmp_path / "b.json").write_bytes(sealed(document))
     with pytest.raises(ArtifactError):
         verify(tmp_path / "b.json")
+    assert both_agree(tmp_path / "b.json") == 2
 
 
 def test_the_worst_world_is_shown(tmp_path: Path) -> None:
@@ -407,7 +410,7 @@ def test_random_problems(seed: int, tmp_path: Path) -> None:
     )  # fmt: skip
     found = solve(problem)
     found.save(tmp_path / "a.json")
-    verify(tmp_path / "a.json")
+    agrees(tmp_path / "a.json", verify(tmp_path / "a.json").certificate)
     checked = Checked(tmp_path / "a.json")
     bound = exp_below(epsilon / problem.steps)
     for base, most, own in worlds([(low, high)] * n, int(observer.known)):
@@ -415,3 +418,20 @@ def test_random_problems(seed: int, tmp_path: Path) -> None:
         assert quotient is not None
         assert quotient <= bound
     assert found.gap is None or found.gap < 1e-4
+
+
+def test_a_household(tmp_path: Path) -> None:
+    """docs/guarantee.md: two people who are always ill together have twice the epsilon, if one other may be known."""
+    problem = SingleLTE(
+        Population.binomial(9, "0.2"), "0.7", tail="none", never_worse=False, observer=Observer(("0.1", "0.3"), known=1)
+    )
+    solve(problem).save(tmp_path / "a.json")
+    checked = Checked(tmp_path / "a.json")
+    table, others = checked.table(9), worlds([ends("0.1", "0.3")] * 8, 0)
+    for rest, _, _ in others:  # seven others; the couple contributes 0 or 2
+        for s in range(10):
+            alone, together = (
+                sum(chance * table[x + j].get(s, Fraction(0)) for x, chance in enumerate(rest)) for j in (0, 2)
+            )
+            assert alone <= exp_below(Fraction(14, 10)) * together
+            assert together <= exp_below(Fraction(14, 10)) * alone

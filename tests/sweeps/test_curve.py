@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -136,15 +137,15 @@ def test_no_answer_is_an_empty_cell(tmp_path: Path) -> None:
 
 def test_interrupted_what_is_ready_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    honest = curves._Place.figure
+    honest = curves._Figures.__call__
 
-    def stopping(*args: object) -> float | None:
+    def stopping(*args: object) -> dict[str, Any]:
         calls.append(args)
         if len(calls) == 3:
             raise KeyboardInterrupt
         return honest(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(curves._Place, "figure", stopping)
+    monkeypatch.setattr(curves._Figures, "__call__", stopping)
     found = sweep(load_file(write(tmp_path, HEAD + KRR4 + SWEEP)))
     assert found.interrupted
     first, second, third = found.lines["value"]
@@ -180,10 +181,10 @@ def test_interrupted_command_writes_and_exits_130(tmp_path: Path) -> None:
     write(tmp_path, HEAD + KRR4 + SWEEP)
     script = (
         "import sys\nfrom optdp.cli.main import main\nfrom optdp.sweeps import curve\n"
-        "honest, calls = curve._Place.figure, []\n"
+        "honest, calls = curve._Figures.__call__, []\n"
         "def stopping(*args):\n    calls.append(1)\n    if len(calls) == 2:\n        raise KeyboardInterrupt\n"
         "    return honest(*args)\n"
-        "curve._Place.figure = stopping\n"
+        "curve._Figures.__call__ = stopping\n"
         f"sys.argv = ['optdp', 'curve', {str(tmp_path / 'p.toml')!r}, '--out', {str(tmp_path / 'c.csv')!r}]\n"
         "main()\n"
     )

@@ -24,8 +24,7 @@ import optdp
 from optdp import ProblemError, load
 from optdp.loading import built
 from optdp.sweeps.grid import Grid
-from optdp.sweeps.journal import journal
-from optdp.sweeps.table import rows_of
+from optdp.sweeps.table import journal, rows_of
 from tests.command_line import Done
 
 PROBLEM = """kind = "single-lte"
@@ -363,7 +362,7 @@ def test_another_sweep_is_not_mixed_in(call: Any, problem: Path, monkeypatch: py
     place = problem.parent / "s.csv.partial.jsonl"
 
     def stopped_after_two(tasks: Any) -> Iterator[Any]:
-        from optdp.sweeps.point import solve_point
+        from optdp.sweeps.pool import solve_point
 
         for count, (i, spec) in enumerate(tasks):
             if count == 2:

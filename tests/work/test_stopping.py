@@ -214,10 +214,18 @@ def test_compare_keeps_the_rows_that_are_ready(folder: Path) -> None:
 
 
 def test_a_curve_keeps_its_points(folder: Path) -> None:
+    """Its third point never ends."""
     swept = '[sweep]\nover = "n"\nvalues = [1000, 2000, 3000, 10000000000]\n'
     (folder / "curve.toml").write_text(AMPLIFIED + swept)
-    running = started(["curve", folder / "curve.toml", "--out", folder / "c.csv"])
-    ended = struck(running, "value: 3 of 4", signal.SIGTERM)
+    stuck = (
+        "import time, optdp.sweeps.curve as c\nfrom optdp.work import say\nfound = c._Figures.__call__\n"
+        "def figure(self, task):\n    while task['problem']['n'] == 3000:\n"
+        "        say('stuck')\n        time.sleep(0.01)\n"
+        "    return found(self, task)\n"
+        "c._Figures.__call__ = figure\n" + EAGER.replace("; ", "\n")
+    )
+    running = started(["curve", folder / "curve.toml", "--out", folder / "c.csv"], stuck)
+    ended = struck(running, "stuck", signal.SIGTERM)
     assert ended.code == 143
     assert "ended by SIGTERM: the points so far" in ended.out
     lines = (folder / "c.csv").read_text().splitlines()

@@ -42,25 +42,19 @@ from numpy.typing import NDArray
 from scipy.fft import fft, ifft, irfft, next_fast_len, rfft
 from scipy.special import ndtr
 
-from optdp.numbers.noise_law import UNIT, NoiseLaw, log_of
+from optdp.numbers.exact import there
 from optdp.numbers.ordered import dot, times
 from optdp.shuffle.metric.design import Design
-from optdp.shuffle.metric.released import Shares
+from optdp.shuffle.metric.released import UNIT, NoiseLaw, Shares, log_of
 
 Floats = NDArray[np.floating[Any]]
 
-MISSED = 0.05
-"""How often an interval may miss the truth."""
-RARE = 1e-3
-"""Where somebody clamps with a smaller probability, the law of the noise serves."""
-NEGLIGIBLE = 1e-9
-"""Probability that may be left out of a law; it is added to what an interval misses."""
-WIDEST = 1 << 22
-"""The longest law that is looked at point by point."""
-AT_HAND = 8_000_000
-"""How many probabilities of flipped bits are looked at, over all data sets."""
-BINS = 1500
-"""Steps of each coordinate for the mean distance in the plane."""
+MISSED = 0.05  # how often an interval may miss the truth
+RARE = 1e-3  # where somebody clamps with a smaller probability, the law of the noise serves
+NEGLIGIBLE = 1e-9  # probability that may be left out of a law; it is added to what an interval misses
+WIDEST = 1 << 22  # the longest law that is looked at point by point
+AT_HAND = 8_000_000  # how many probabilities of flipped bits are looked at, over all data sets
+BINS = 1500  # steps of each coordinate for the mean distance in the plane
 
 
 @dataclass(frozen=True)
@@ -155,8 +149,7 @@ def _mean_length(found: _Errors) -> float:
 
 
 def _noise(design: Design) -> _Errors:
-    shares, quantum = design.shares, design.quantum
-    assert shares is not None
+    shares, quantum = design.noise, design.quantum
     n, variance, bias, moved, rarely = shares.n, shares.deviation**2, 0.0, 0.0, 0.0
     if design.c is not None:
         own, last = _own(shares), design.c + design.largest
@@ -169,8 +162,7 @@ def _noise(design: Design) -> _Errors:
         found = replace(found, missing=found.missing + rarely, beyond=found.beyond + moved / 2.0)
         found = replace(found, mean=found.mean + moved, length=found.length + 2.0 * moved)
     else:
-        assert design.c is not None
-        found = _clamped(own, n, design.c, design.largest) or _cantelli(bias, math.sqrt(variance))
+        found = _clamped(own, n, there(design.c), design.largest) or _cantelli(bias, math.sqrt(variance))
     if quantum > 1:
         found, variance = _rounded(found, n), variance + n / 4.0
         third = max(1.0, _third(shares))  # of roundings it is at most 1

@@ -21,21 +21,18 @@ from typing import Any
 
 from optdp.errors import InfeasibleError, ProblemError
 from optdp.numbers.divergence import gaussian_sigma
-from optdp.numbers.exact import down, show
+from optdp.numbers.exact import down, show, there
 from optdp.numbers.roots import edge
 from optdp.shuffle.metric.accuracy import accuracy
 from optdp.shuffle.metric.design import Design, broken, distances, largest_epsilon, local_epsilon, losses
-from optdp.shuffle.metric.flips import likely_loss
+from optdp.shuffle.metric.flips import FlippedPair
 from optdp.shuffle.metric.problem import LARGEST_N, MetricShuffle
 from optdp.work import Progress, silent
 
-SEARCHED = 12
-"""At how many distances a search looks; the result is then certified at all of them."""
-LARGEST_NOISE = 60.0
-"""The largest eps_geo that is looked at: noise that is practically none."""
+SEARCHED = 12  # at how many distances a search looks; the result is then certified at all of them
+LARGEST_NOISE = 60.0  # the largest eps_geo that is looked at: noise that is practically none
 FLIP_GRID = 1 << 40
-MOST_FLIPS = 1.0 - 1e-6
-"""The largest p: a bit then gives away 2e-6 by itself, so that any epsilon can be kept."""
+MOST_FLIPS = 1.0 - 1e-6  # the largest p: a bit then gives away 2e-6 by itself, so that any epsilon can be kept
 
 
 def calibrate(problem: MetricShuffle, progress: Progress = silent) -> Design:
@@ -68,8 +65,7 @@ def _least_people(problem: MetricShuffle, progress: Progress) -> Design:
     The error of an average falls as people join. That of a sum mostly rises, to a limit: after some doublings in which
     it did not fall none will help.
     """
-    assert problem.mae is not None
-    goal, found = float(problem.mae), {}
+    goal, found = float(there(problem.mae)), {}
     rising = 0
 
     def reaches(n: int) -> bool:
@@ -84,7 +80,7 @@ def _least_people(problem: MetricShuffle, progress: Progress) -> Design:
         low, high = high, 2 * high
         if high > LARGEST_N or rising > 4:
             raise ProblemError(
-                f"mae must be in reach of {LARGEST_N:,} people. Found {show(problem.mae)}; {low:,} people have "
+                f"mae must be in reach of {LARGEST_N:,} people. Found {show(there(problem.mae))}; {low:,} people have "
                 f"{query_error(problem, found[low]):.6g}. Ask for less, or query = average."
             )
     while high - low > 1:
@@ -101,8 +97,8 @@ def _baseline(problem: MetricShuffle, n: int, progress: Progress) -> Design:
     """Geometric noise, by everybody or by a curator: epsilon itself, in the plane a part of it for each coordinate."""
     noise = problem.eps_geo
     if noise is None:
-        assert problem.epsilon is not None
-        noise = problem.epsilon if problem.dimensions == 1 else _short(float(problem.epsilon) / math.sqrt(2.0))
+        epsilon = there(problem.epsilon)
+        noise = epsilon if problem.dimensions == 1 else _short(float(epsilon) / math.sqrt(2.0))
     return Design.noisy(problem.mechanism, n, Fraction(1), noise, None, **_plain(problem))
 
 
@@ -120,10 +116,8 @@ def _sgdl(problem: MetricShuffle, n: int, progress: Progress) -> Design:
 
 def _hybrid(problem: MetricShuffle, n: int, progress: Progress) -> Design:
     if problem.known:
-        assert problem.beta is not None
-        return _padded(problem, n, problem.beta, progress)
-    assert problem.local_epsilon is not None
-    wanted, least = float(problem.local_epsilon), 1.0 / n
+        return _padded(problem, n, there(problem.beta), progress)
+    wanted, least = float(there(problem.local_epsilon)), 1.0 / n
     tried: dict[Fraction, float] = {}
 
     def share(place: float) -> Fraction:
@@ -147,21 +141,18 @@ def _hybrid(problem: MetricShuffle, n: int, progress: Progress) -> Design:
         return _shortest(Design.noisy("hybrid", n, Fraction(1), each, None, **_plain(problem)), problem, progress)
     found = _padded(problem, n, share(edge(excess, 0.0, math.log(least), 1e-4)), progress)
     while local_epsilon(found, 0.0, 1)[0] > wanted:  # rounding: a little more of a share
-        assert found.shares is not None
-        found = _padded(problem, n, min(Fraction(1), found.shares.beta * Fraction(1001, 1000)), progress)
+        found = _padded(problem, n, min(Fraction(1), found.noise.beta * Fraction(1001, 1000)), progress)
     return found
 
 
 def _padded(problem: MetricShuffle, n: int, beta: Fraction, progress: Progress) -> Design:
     """Noise and padding for one beta."""
-    if problem.known or problem.eps_geo is not None:
-        assert problem.eps_geo is not None
+    if problem.eps_geo is not None:
         design = Design.noisy(problem.mechanism, n, beta, problem.eps_geo, problem.c, **_plain(problem))
         return design if problem.c is not None else _balanced(design, problem, progress)
     limit = _largest_noise(problem, n, beta, None, progress)
     free = Design.noisy(problem.mechanism, n, beta, limit, None, **_plain(problem))
-    c = _balanced(free, problem, progress).c if problem.c is None else problem.c
-    assert c is not None
+    c = there(_balanced(free, problem, progress).c) if problem.c is None else problem.c
     while True:
         try:
             noise = _largest_noise(problem, n, beta, c, progress, limit)
@@ -181,10 +172,9 @@ def _largest_noise(
 
     A search looks at a few distances, and again at those where what it found does not do.
     """
-    assert problem.epsilon is not None
-    wanted, delta, furthest = float(problem.epsilon), down(problem.delta), problem.max_distance
-    every = distances(Design.noisy(problem.mechanism, n, beta, problem.epsilon, c, **_plain(problem)), furthest)
-    searched, steps = _some(every), 0
+    epsilon, delta, furthest = there(problem.epsilon), down(problem.delta), problem.max_distance
+    every = distances(Design.noisy(problem.mechanism, n, beta, epsilon, c, **_plain(problem)), furthest)
+    wanted, searched, steps = float(epsilon), _some(every), 0
 
     def design(noise: float | Fraction) -> Design:
         return Design.noisy(problem.mechanism, n, beta, Fraction(noise), c, **_plain(problem))
@@ -226,10 +216,9 @@ def _largest_noise(
 
 
 def _unkept(problem: MetricShuffle, c: int | None) -> InfeasibleError:
-    assert problem.epsilon is not None
     return InfeasibleError(
-        f"No noise keeps epsilon = {show(problem.epsilon)} up to distance {problem.max_distance} with padding c = {c}. "
-        "Leave out c, or raise epsilon or delta."
+        f"No noise keeps epsilon = {show(there(problem.epsilon))} up to distance {problem.max_distance} with padding "
+        f"c = {c}. Leave out c, or raise epsilon or delta."
     )
 
 
@@ -245,34 +234,30 @@ def _balanced(design: Design, problem: MetricShuffle, progress: Progress) -> Des
     As long as nothing is proved beyond what the messages give away by themselves a longer one may still help, unless
     hardly anything is truncated any more.
     """
-    assert design.shares is not None
-    delta, best, worse = down(problem.delta), None, 0
-    c = design.shares.padding(problem.delta)
+    delta, worse = down(problem.delta), 0
+    best: tuple[float, Design] = math.inf, design
+    c = design.noise.padding(problem.delta)
     step = max(1, c // 24)
     searched = _some(distances(design, problem.max_distance))
     alone = local_epsilon(design, 0.0, 1)[0] * (1.0 - 1e-9)
     for _ in range(400):
         progress(f"finding the padding: {c:,}")
         tried = replace(design, c=c)
-        assert tried.shares is not None
         epsilon = largest_epsilon(losses(tried, delta, problem.max_distance, searched))
         spent = epsilon * tried.bits
-        if best is None or spent < best[0] or not math.isfinite(best[0]):
+        if spent < best[0] or not math.isfinite(best[0]):
             best, worse = (spent, tried), 0
-        elif (worse := worse + 1) > 4 and (epsilon < alone or tried.shares.exceeding(c) < problem.delta / 10**9):
+        elif (worse := worse + 1) > 4 and (epsilon < alone or tried.noise.exceeding(c) < problem.delta / 10**9):
             break
         c += step
-    assert best is not None
     return best[1]
 
 
 def _shortest(design: Design, problem: MetricShuffle, progress: Progress) -> Design:
     """The shortest padding with which given noise keeps epsilon, and with which truncation is rarer than delta."""
-    assert design.shares is not None
-    assert problem.epsilon is not None
-    delta, wanted, shares = down(problem.delta), float(problem.epsilon), design.shares
+    delta, wanted = down(problem.delta), float(there(problem.epsilon))
     places = distances(design, problem.max_distance)
-    below, c = -1, shares.padding(problem.delta)
+    below, c = -1, design.noise.padding(problem.delta)
 
     def kept(padding: int) -> bool:
         progress(f"finding the padding: {padding:,}")
@@ -295,9 +280,7 @@ def _shortest(design: Design, problem: MetricShuffle, progress: Progress) -> Des
 
 def _rarely(design: Design, problem: MetricShuffle) -> bool:
     """Whether somebody truncates with a probability of at most delta."""
-    assert design.shares is not None
-    assert design.c is not None
-    return design.shares.exceeding(design.c) <= problem.delta
+    return design.noise.exceeding(there(design.c)) <= problem.delta
 
 
 def _rr(problem: MetricShuffle, n: int, progress: Progress) -> Design:
@@ -305,8 +288,7 @@ def _rr(problem: MetricShuffle, n: int, progress: Progress) -> Design:
     plain = _plain(problem)
     if problem.p is not None:
         return Design("rr", n, flip=problem.p / 2, **plain)
-    assert problem.epsilon is not None
-    wanted, delta, bits = float(problem.epsilon), down(problem.delta) / problem.dimensions, n * problem.k
+    wanted, delta, bits = float(there(problem.epsilon)), down(problem.delta) / problem.dimensions, n * problem.k
     every = distances(Design("rr", n, **plain), problem.max_distance)
     shifts = _some(every) if problem.dimensions == 2 else [(d,) for d in _some(every)]
     places = sorted({d for shift in shifts for d in shift if 0 < d <= bits})
@@ -317,7 +299,7 @@ def _rr(problem: MetricShuffle, n: int, progress: Progress) -> Design:
         steps += 1
         progress(f"finding how often to flip: {steps} of about 40 steps")
         flip = _dyadic(math.exp(place) / 2.0)
-        known = {d: likely_loss(bits, flip, delta, d) for d in places}
+        known = {d: FlippedPair(bits, flip, delta, d).good(steps=0)[0] for d in places}
         return float(max(sum(known.get(d, 0.0) for d in shift) / math.hypot(*shift) for shift in shifts)) - wanted
 
     low, high = math.log(max(1e-9, 1e-3 / bits)), math.log(MOST_FLIPS)

@@ -10,19 +10,17 @@ from functools import lru_cache
 from typing import Any
 
 from optdp.errors import ProblemError
-from optdp.numbers.exact import geometric_ratio, precision, show, upper_fraction
+from optdp.numbers.exact import geometric_ratio, precision, show, there, upper_fraction
 from optdp.shuffle.metric import profile
-from optdp.shuffle.metric.flips import worst_losses
+from optdp.shuffle.metric.flips import FlippedPair
 from optdp.shuffle.metric.profile import Losses
 from optdp.shuffle.metric.released import Released, Shares
 from optdp.work import Progress, silent
 
-PATIENCE = 15.0
-"""About how many seconds a profile may take; a longer one is refused before it is begun."""
+PATIENCE = 15.0  # about how many seconds a profile may take; a longer one is refused before it is begun
 NODES, SPREAD = 24, 1.06
 """So many distances have their own loss over all data sets; later ones are looked at by steps of this factor."""
-RR_TOLERANCE = 1e-3
-"""How far the proved loss of flipped bits may lie above that of an actual data set."""
+RR_TOLERANCE = 1e-3  # how far the proved loss of flipped bits may lie above that of an actual data set
 
 
 @dataclass(frozen=True)
@@ -51,6 +49,11 @@ class Design:
         return self if self.shares is None else replace(self, shares=replace(self.shares, proved=True))
 
     @property
+    def noise(self) -> Shares:
+        """The noise of everybody; all mechanisms but rr have it."""
+        return there(self.shares)
+
+    @property
     def trusted(self) -> bool:
         """Whether nothing but one person's own noise, or a curator, is relied on."""
         return self.mechanism in ("geo-local", "geo-central")
@@ -66,8 +69,7 @@ class Design:
         if self.mechanism == "geo-central":
             each = self.k.bit_length()
         elif self.mechanism == "geo-local":
-            assert self.shares is not None
-            each = (self.k + 2 * self.shares.padding(Fraction(1, 10**6))).bit_length()
+            each = (self.k + 2 * self.noise.padding(Fraction(1, 10**6))).bit_length()
         else:
             each = self.largest + 2 * (self.c or 0)
         return each * self.dimensions
@@ -76,9 +78,7 @@ class Design:
         """The parameters that this mechanism has."""
         if self.flip is not None:
             return {"p": float(2 * self.flip)}
-        assert self.shares is not None
-        assert self.eps_geo is not None
-        found: dict[str, Any] = {"eps_geo": float(self.eps_geo), "beta": float(self.shares.beta), "c": self.c}
+        found = {"eps_geo": float(there(self.eps_geo)), "beta": float(self.noise.beta), "c": self.c}
         mine = {"geo": ("eps_geo", "c"), "sgdl": ("eps_geo", "beta", "c"), "hybrid": ("eps_geo", "beta", "c")}
         return {name: found[name] for name in mine.get(self.mechanism, ("eps_geo",))}
 
@@ -86,8 +86,7 @@ class Design:
         """The same, exactly, as fractions."""
         if self.flip is not None:
             return {"p": show(2 * self.flip)}
-        assert self.shares is not None
-        return {"q": show(self.shares.q), "beta": show(self.shares.beta)}
+        return {"q": show(self.noise.q), "beta": show(self.noise.beta)}
 
 
 def distances(design: Design, furthest: int) -> Sequence[Any]:
@@ -107,7 +106,6 @@ def losses(
     chosen = distances(design, furthest) if places is None else places
     if design.flip is not None:
         return _flipped(design.n * design.k, design, delta, chosen, progress)
-    assert design.shares is not None
     if design.trusted:
         return _pure(design, chosen)
     return _capped(_profile(_released(design, delta, furthest), design, delta, chosen, progress), design)
@@ -132,12 +130,11 @@ def local_losses(design: Design, delta: float, furthest: int, progress: Progress
     chosen = distances(design, furthest)
     if design.flip is not None:
         return _flipped(design.k, design, delta, chosen, progress)
-    assert design.shares is not None
     if design.mechanism == "geo-central":
         return [(place[0], math.inf) for place in _pure(design, chosen)]
     if design.mechanism == "geo-local":
         return _pure(design, chosen)
-    alone = replace(design, shares=replace(design.shares, n=1), c=None)
+    alone = replace(design, shares=replace(design.noise, n=1), c=None)
     return _capped(_profile(_released(alone, delta, furthest), design, delta, chosen, progress), design)
 
 
@@ -158,9 +155,8 @@ def local_epsilon(design: Design, delta: float, furthest: int, progress: Progres
 
 def _each(design: Design) -> float:
     """What one message, of one coordinate, gives away per unit, with delta 0."""
-    assert design.shares is not None
     with precision():
-        zero, one = design.shares.own.balls(0, 1)
+        zero, one = design.noise.own.balls(0, 1)
         each = float(upper_fraction((zero / one).log())) * (1.0 + 2.0**-52)
     return math.log1p(math.expm1(each) / design.quantum) if design.quantum > 1 else each
 
@@ -182,9 +178,8 @@ def _steps(distance: float, dimensions: int) -> int:
 
 def _released(design: Design, delta: float, furthest: int) -> Released:
     """What is released; refused at once if the profile up to the furthest distance would take too long."""
-    assert design.shares is not None
     reach = profile.quanta(furthest, design.quantum, delta) if design.quantum > 1 else furthest
-    released = Released(design.shares, design.c, reach, delta, furthest)
+    released = Released(design.noise, design.c, reach, delta, furthest)
     if design.dimensions == 2:
         work, grows = 0.4 * furthest**2 * (1e-4 + 1e-6 * released.window), 2
     elif design.quantum > 1:
@@ -216,19 +211,17 @@ def _profile(released: Released, design: Design, delta: float, chosen: Sequence[
 
 def _pure(design: Design, chosen: Sequence[Any]) -> Losses:
     """Geometric noise: eps_geo for every unit, whatever delta is."""
-    assert design.eps_geo is not None
-    each = float(design.eps_geo)
+    each = float(there(design.eps_geo))
     lengths = [math.hypot(*place) if design.dimensions == 2 else float(place) for place in chosen]
     return [(length, each * _steps(length, design.dimensions)) for length in lengths]
 
 
 def _flipped(bits: int, design: Design, delta: float, chosen: Sequence[Any], progress: Progress) -> Losses:
     """Flipped bits; in the plane the losses of both coordinates add up, at half of delta each."""
-    assert design.flip is not None
     flat = sorted({d for shift in chosen for d in shift if d}) if design.dimensions == 2 else list(chosen)
     share = delta / design.dimensions
     inside = [d for d in flat if d <= bits]
-    by = _few_losses(bits, design.flip, share, inside, progress)
+    by = _few_losses(bits, there(design.flip), share, inside, progress)
     top = max(by.values(), default=0.0)
     known = {0: 0.0} | {d: by.get(d, top) for d in flat}  # sums are never further apart than there are bits
     places = (
@@ -276,4 +269,4 @@ def _few_losses(bits: int, flip: Fraction, delta: float, places: Sequence[int], 
 @lru_cache(maxsize=1 << 16)
 def _worst(bits: int, flip: Fraction, delta: float, distance: int) -> float:
     """Kept, as a search ends where the certificate begins."""
-    return worst_losses(bits, flip, delta, [distance], RR_TOLERANCE)[0].upper
+    return FlippedPair(bits, flip, delta, distance).worst(RR_TOLERANCE).upper

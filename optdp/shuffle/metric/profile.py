@@ -34,8 +34,7 @@ from optdp.numbers.roots import edge
 from optdp.shuffle.metric.released import NEGLIGIBLE, Released
 from optdp.work import Progress, silent
 
-Losses = list[tuple[float, float]]
-"""Distances, and the loss at each; the loss never falls with the distance."""
+Losses = list[tuple[float, float]]  # distances, and the loss at each; the loss never falls with the distance
 
 
 def line(released: Released, delta: float, distances: Sequence[int], progress: Progress = silent) -> Losses:

@@ -17,7 +17,7 @@ from optdp.errors import ProblemError
 from optdp.files.data import whole_numbers
 from optdp.numbers import draws
 from optdp.numbers.draws import Source
-from optdp.numbers.exact import is_boolean
+from optdp.numbers.exact import is_boolean, there
 from optdp.shuffle.gamma import check_rows
 from optdp.shuffle.metric.accuracy import accuracy
 from optdp.shuffle.metric.design import Design
@@ -25,8 +25,7 @@ from optdp.shuffle.metric.design import Design
 Whole = NDArray[np.int64]
 Packed = NDArray[np.uint8]
 
-CHUNK = 1 << 16
-"""How many people's bits are unpacked at a time."""
+CHUNK = 1 << 16  # how many people's bits are unpacked at a time
 
 
 @dataclass(frozen=True)
@@ -58,14 +57,10 @@ class MetricEstimate:
         flat = len(self.sums) == 1
         averages = [value / self.n for value in self.sums]
         return {
-            "sum": self.sums[0] if flat else list(self.sums),
-            "average": averages[0] if flat else averages,
-            "n": self.n,
-            "mae": self.mae,
-            "rmse": self.rmse,
-            "within_95": self.within_95,
+            "sum": self.sums[0] if flat else list(self.sums), "average": averages[0] if flat else averages,
+            "n": self.n, "mae": self.mae, "rmse": self.rmse, "within_95": self.within_95,
             "average_mae": self.mae / self.n,
-        }
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -160,8 +155,7 @@ class MetricProtocol:
         design = self.design
         if design.flip is not None:
             return draws.flipped_counts(source, values, design.k, design.flip)
-        shares = design.shares
-        assert shares is not None
+        shares = design.noise
         if design.mechanism == "geo-central":
             return np.array([int(values.sum())]) + draws.sgdl(source, shares.beta, shares.q, 1)
         noise = draws.sgdl(source, shares.beta, shares.q, design.n)
@@ -170,6 +164,6 @@ class MetricProtocol:
         coarse: Whole = values // design.quantum
         if design.quantum > 1:
             coarse += draws.uniform_below(source, design.quantum, design.n) < values % design.quantum
-        assert design.c is not None
-        messages: Whole = np.clip(coarse + noise + design.c, 0, design.largest + 2 * design.c)
+        c = there(design.c)
+        messages: Whole = np.clip(coarse + noise + c, 0, design.largest + 2 * c)
         return messages

@@ -13,26 +13,15 @@ from optdp.errors import CertificateError, InfeasibleError, ProblemError
 from optdp.numbers.exact import down, finite, show
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Listing, Sheet, figure
-from optdp.shuffle.metric import theorems
 from optdp.shuffle.metric.accuracy import accuracy
 from optdp.shuffle.metric.calibrate import calibrate
 from optdp.shuffle.metric.design import Design, largest_epsilon, local_epsilon, local_losses, losses
 from optdp.shuffle.metric.problem import MECHANISMS, MetricShuffle
 from optdp.shuffle.metric.protocol import MetricProtocol
+from optdp.shuffle.metric.theorems import Theorem, theorems_of
 from optdp.work import Progress, silent
 
-
-@dataclass(frozen=True)
-class Theorem:
-    """What a theorem of D would say here, and what it is worth: never a claim."""
-
-    name: str
-    value: float | None
-    worth: str
-
-
-DRAWN = 14
-"""How many distances of a profile are drawn."""
+DRAWN = 14  # how many distances of a profile are drawn
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -99,15 +88,12 @@ class MetricSolution(Outcome):
     def privacy(self) -> dict[str, Any]:
         """What may be claimed of a run."""
         return {
-            "epsilon": finite(self.epsilon),
-            "delta": float(self.problem.delta),
-            "max_distance": self.problem.max_distance,
-            "shuffler": self.problem.shuffler,
+            "epsilon": finite(self.epsilon), "delta": float(self.problem.delta),
+            "max_distance": self.problem.max_distance, "shuffler": self.problem.shuffler,
             "profile": [[_plain(distance), finite(epsilon)] for distance, epsilon in self.profile],
-            "local_epsilon": finite(self.local_epsilon),
-            "local_delta": self.local_delta,
+            "local_epsilon": finite(self.local_epsilon), "local_delta": self.local_delta,
             "meaning": self.problem.meaning,
-        }
+        }  # fmt: skip
 
     def sheet(self) -> Sheet:
         """The deployed parameters, the error, and the profile as bars."""
@@ -123,7 +109,7 @@ class MetricSolution(Outcome):
             ("bits per user", f"{self.bits_per_user:,}"),
         ]
         if self.c is not None:
-            own.append(("anybody truncates", f"with probability {self.truncation:.3g}"))
+            own.append(("chance of truncation", f"{self.truncation:.3g}"))
         remarks = ["the paper's theorems, for comparison and never the source of a claim:"] if self.theorems else []
         for theorem in self.theorems:
             said = "nothing" if theorem.value is None else figure(theorem.value)
@@ -134,23 +120,13 @@ class MetricSolution(Outcome):
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""
         return {
-            "kind": self.problem.kind,
-            "status": self.status,
-            "mechanism": self.problem.mechanism,
-            "n": self.n,
-            "parameters": self.design.parameters(),
-            "exact": self.design.exact_parameters(),
-            **self.privacy(),
-            "query": self.problem.query,
-            "mae": self.mae,
-            "rmse": self.rmse,
-            "bits_per_user": self.bits_per_user,
+            "kind": self.problem.kind, "status": self.status, "mechanism": self.problem.mechanism, "n": self.n,
+            "parameters": self.design.parameters(), "exact": self.design.exact_parameters(), **self.privacy(),
+            "query": self.problem.query, "mae": self.mae, "rmse": self.rmse, "bits_per_user": self.bits_per_user,
             "truncation": self.truncation,
             "theorems": {t.name: {"value": t.value, "worth": t.worth} for t in self.theorems},
-            "given": self.problem.figures(),
-            "seconds": round(self.seconds, 4),
-            "note": self.note,
-        }
+            "given": self.problem.figures(), "seconds": round(self.seconds, 4), "note": self.note,
+        }  # fmt: skip
 
 
 def solve_metric(problem: MetricShuffle, backend: str = "", progress: Progress = silent) -> MetricSolution:
@@ -181,7 +157,7 @@ def solve_metric(problem: MetricShuffle, backend: str = "", progress: Progress =
     return MetricSolution(
         problem=problem, design=design, local_epsilon=alone, local_delta=alone_delta, mae=errors.mae / people,
         profile=tuple((distance, loss / distance * (1.0 + 2.0**-52)) for distance, loss in seen),
-        rmse=errors.rmse / people, truncation=clamped, theorems=tuple(_theorems(problem, design)), status="solved",
+        rmse=errors.rmse / people, truncation=clamped, theorems=theorems_of(problem, design), status="solved",
         note=_note(problem, design, clamped), seconds=time.perf_counter() - begin,
     )  # fmt: skip
 
@@ -242,42 +218,6 @@ def _note(problem: MetricShuffle, design: Design, clamped: float) -> str:
     if clamped > problem.delta:
         return f"somebody truncates with probability {clamped:.3g}, more than delta: the profile accounts for it"
     return ""
-
-
-def _theorems(problem: MetricShuffle, design: Design) -> list[Theorem]:
-    """D's own figures for the deployed numbers; in the plane as its appendix D composes them."""
-    n, apart = design.n, design.dimensions
-    delta, scale = float(problem.delta) / apart, math.sqrt(apart)
-    if design.flip is not None:
-        flips, p = "too large at small distances, too small at large ones", float(2 * design.flip)
-        return [
-            Theorem("theorem_3_1", _times(theorems.theorem_3_1(n * design.k, p, delta), scale), flips),
-            Theorem("theorem_7_1", _times(theorems.theorem_7_1(design.k, p, delta), scale), flips),
-        ]
-    assert design.eps_geo is not None
-    noise = float(design.eps_geo)
-    if problem.mechanism == "geo":
-        worth = "1.2 to 3 times too large at distance 1, too small at large ones; needs n > 4"
-        wanted = None if problem.epsilon is None else float(problem.epsilon) / scale
-        demanded = None if wanted is None else theorems.theorem_4_1_noise(n, wanted, delta)
-        return [
-            Theorem("theorem_4_1", _times(theorems.theorem_4_1(n, noise, delta), scale), worth),
-            Theorem("theorem_4_1_noise", demanded, "the eps_geo that it would have people use for this epsilon"),
-        ]
-    if problem.mechanism == "sgdl":
-        padding = float(theorems.lemma_c_1(n, noise, delta))
-        return [
-            Theorem(
-                "theorem_5_1", theorems.theorem_5_1(noise) * scale, "its padding is too short, and so is its proof"
-            ),
-            Theorem("lemma_c_1", padding, "a wrong mean: far too small below epsilon 0.7"),
-            Theorem("theorem_7_2", theorems.theorem_7_2(n, noise) * scale, "holds"),
-        ]
-    return []
-
-
-def _times(value: float | None, scale: float) -> float | None:
-    return None if value is None else value * scale
 
 
 def _plain(value: float) -> float | int:

@@ -6,13 +6,66 @@ What each is worth was recomputed (docs/papers.md): the exact profiles are in `o
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 from scipy.optimize import brentq
 
-from optdp.numbers.exact import geometric_ratio, to_fraction
-from optdp.numbers.noise_law import log_ratio, noise_law
-from optdp.shuffle.metric.flips import theorem_3_1 as theorem_3_1
+from optdp.numbers.exact import geometric_ratio, there, to_fraction
+from optdp.shuffle.metric.design import Design
+from optdp.shuffle.metric.problem import MetricShuffle
+from optdp.shuffle.metric.released import log_ratio, noise_law
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """What a theorem of D would say here, and what it is worth: never a claim."""
+
+    name: str
+    value: float | None
+    worth: str
+
+
+def theorems_of(problem: MetricShuffle, design: Design) -> tuple[Theorem, ...]:
+    """D's own figures for the deployed numbers; in the plane as its appendix D composes them."""
+    n, apart = design.n, design.dimensions
+    delta, scale = float(problem.delta) / apart, math.sqrt(apart)
+    if design.flip is not None:
+        flips, p = "too large at small distances, too small at large ones", float(2 * design.flip)
+        return (
+            Theorem("theorem_3_1", _times(theorem_3_1(n * design.k, p, delta), scale), flips),
+            Theorem("theorem_7_1", _times(theorem_3_1(design.k, p, delta), scale), flips),  # for one person's bits
+        )
+    noise = float(there(design.eps_geo))
+    if problem.mechanism == "geo":
+        worth = "1.2 to 3 times too large at distance 1, too small at large ones; needs n > 4"
+        wanted = None if problem.epsilon is None else float(problem.epsilon) / scale
+        demanded = None if wanted is None else theorem_4_1_noise(n, wanted, delta)
+        return (
+            Theorem("theorem_4_1", _times(theorem_4_1(n, noise, delta), scale), worth),
+            Theorem("theorem_4_1_noise", demanded, "the eps_geo that it would have people use for this epsilon"),
+        )
+    if problem.mechanism == "sgdl":
+        return (
+            # Its proof uses the untruncated law given that nobody truncates, which is another one: with the padding
+            # that it allows the claim fails at large distances.
+            Theorem("theorem_5_1", noise * scale, "its padding is too short, and so is its proof"),
+            Theorem("lemma_c_1", float(lemma_c_1(n, noise, delta)), "a wrong mean: far too small below epsilon 0.7"),
+            Theorem("theorem_7_2", theorem_7_2(n, noise) * scale, "holds"),
+        )
+    return ()
+
+
+def _times(value: float | None, scale: float) -> float | None:
+    return None if value is None else value * scale
+
+
+def theorem_3_1(bits: int, p: float, delta: float) -> float | None:
+    """RR-Shuffle: the loss per unit of distance. 4 to 6 times too large for small distances, too small for large."""
+    lam = p * bits
+    if not 14 * math.log(4 / delta) <= lam <= bits:
+        return None
+    return math.sqrt(32 * math.log(4 / delta) / (lam - math.sqrt(2 * lam * math.log(2 / delta))))
 
 
 def theorem_4_1(n: int, eps_geo: float, delta: float) -> float | None:
@@ -31,9 +84,7 @@ def theorem_4_1_noise(n: int, epsilon: float, delta: float) -> float | None:
     """The largest eps_geo to which Theorem 4.1 gives `epsilon`: what it would have people use."""
 
     def excess(eps_geo: float) -> float:
-        found = theorem_4_1(n, eps_geo, delta)
-        assert found is not None
-        return found - epsilon
+        return there(theorem_4_1(n, eps_geo, delta)) - epsilon
 
     if n <= 4:
         return None
@@ -54,18 +105,6 @@ def lemma_c_1(n: int, epsilon: float, delta: float) -> int:
     w = 2.0 * n * math.log(-math.expm1(math.log1p(-delta) / n) / 2.0)
     u = 1.0 + (math.sqrt(w * (w - 4.0)) - w) / 2.0
     return math.ceil(u * -math.expm1(-epsilon) / n)
-
-
-def theorem_5_1(epsilon: float) -> float:
-    """SGDL-Shuffle keeps `epsilon` at every distance. Its proof uses the untruncated law given that nobody truncates,
-    which is another one: with the padding that it allows the claim fails at large distances.
-    """
-    return epsilon
-
-
-def theorem_7_1(k: int, p: float, delta: float) -> float | None:
-    """RR-Shuffle without its shuffler: Theorem 3.1 for one person's bits, and worth as much."""
-    return theorem_3_1(k, p, delta)
 
 
 def theorem_7_2(n: int, epsilon: float) -> float:
