@@ -26,7 +26,7 @@ def observers(
         Path | None, typer.Option("--out", "-o", help="Also write one page with the picture and the table (.html).")
     ] = None,
     allow_outside: AllowOutside = False,
-    deadline: Deadline = None,
+    deadline: Deadline = 120.0,
     as_json: AsJson = False,
 ) -> None:
     """Show the error against what an observer may know: from exactly the prior to everybody else.

@@ -13,22 +13,19 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import accumulate
 from typing import Any
 
 from optdp import work
 from optdp.errors import OptdpError, ProblemError
-from optdp.numbers.exact import decimal_down, decimal_up, precision, show, shown
-from optdp.numbers.pmf import BinomialPmf, Pmf
+from optdp.numbers.exact import decimal_down, decimal_up, show, shown
 from optdp.objects import Public
 from optdp.people.observer import Observer
 from optdp.people.population import Population
 from optdp.sheet import Cell, Listing, Sheet
-from optdp.single.certify import mixed_prior
+from optdp.single.alternatives import best_guess
 from optdp.single.problem import SingleLTE
 from optdp.single.solve import solve_single
-from optdp.work import Progress
-from optdp.work.lines import reporting
+from optdp.work import Progress, reporting
 
 SHARES = (Fraction(1, 10), Fraction(1, 2))
 """How far the two ranges reach around the belief, as a part of it."""
@@ -42,8 +39,6 @@ READING = (
 NO_BETTER = "no better than publishing nothing"
 MOST_PLACES = 12
 """The longest decimal, with its point, that an end of a range keeps as it is."""
-FAR = 12
-"""Standard deviations beyond which a sum of very many people is not looked at."""
 
 
 @dataclass(frozen=True)
@@ -293,7 +288,7 @@ def _reach(watched: Sequence[Observer]) -> tuple[float, Fraction]:
 
 def _climbed(problem: SingleLTE, say: Progress, deadline: float | None, seen: Callable[[Rung], object]) -> Ladder:
     *rungs, geometric, nothing = steps(problem)
-    guess, most = without_data(problem)
+    guess, most = best_guess(problem)
     solved: dict[Step, Rung] = {}
     done: list[Rung] = []
     stopped = ""
@@ -370,29 +365,6 @@ def _placed(rung: Rung, least: float | None, most: float) -> Rung:
     if rung.step.name == "nothing published" or rung.error < most:
         return replace(rung, share=share)
     return replace(rung, share=share, note="; ".join(filter(None, (NO_BETTER, rung.note))))
-
-
-def without_data(problem: SingleLTE) -> tuple[int, float]:
-    """The best guess of somebody who publishes nothing, and its error: the prior's median, or for the mean squared
-    error its mean, rounded."""
-    spans = [_likely(prior.total) for prior in problem.populations]
-    first, last = min(low for low, _ in spans), max(high for _, high in spans)
-    with precision():
-        chances = [float(value.mid()) for value in mixed_prior(problem, first, last)]
-    if problem.objective == "mae":
-        middle = math.fsum(chances) / 2
-        guess = first + next(i for i, so_far in enumerate(accumulate(chances)) if so_far >= middle)
-        return guess, math.fsum(abs(x - guess) * chance for x, chance in enumerate(chances, start=first))
-    guess = round(math.fsum(x * chance for x, chance in enumerate(chances, start=first)))
-    return guess, math.fsum((x - guess) ** 2 * chance for x, chance in enumerate(chances, start=first))
-
-
-def _likely(law: Pmf) -> tuple[int, int]:
-    """Where all but nothing of a law lies."""
-    if not isinstance(law, BinomialPmf):
-        return 0, law.last
-    wide = math.ceil(FAR * math.sqrt(law.n * law.p * (1 - law.p))) + FAR
-    return max(0, law.mode - wide), min(law.last, law.mode + wide)
 
 
 def _figure(value: float | None, rounded: Callable[[Fraction, int], str]) -> str:

@@ -15,7 +15,8 @@ import pytest
 from optdp import Observer, Population, ProblemError, SingleLTE, Solution, ladder, solve
 from optdp.people import observer
 from optdp.single import ladder as rooms
-from optdp.single.ladder import NO_BETTER, Ladder, Rung, steps, without_data
+from optdp.single.alternatives import best_guess
+from optdp.single.ladder import NO_BETTER, Ladder, Rung, steps
 from optdp.single.solve import solve_single
 from tests.command_line import Done
 
@@ -170,14 +171,14 @@ def test_nothing_published_is_the_best_constant(objective: Any) -> None:
     law = [comb(n, x) * p**x * (1 - p) ** (n - x) for x in range(n + 1)]
     power = 1 if objective == "mae" else 2
     costs = [sum(chance * abs(x - c) ** power for x, chance in enumerate(law)) for c in range(n + 1)]
-    guess, error = without_data(SingleLTE(Population.binomial(n, p), epsilon=1, objective=objective))
+    guess, error = best_guess(SingleLTE(Population.binomial(n, p), epsilon=1, objective=objective))
     assert costs[guess] == min(costs)
     assert error == pytest.approx(float(min(costs)), rel=1e-12)
 
 
 def test_very_many_people_are_guessed_near_their_mean() -> None:
     """The mean absolute deviation of a binomial is nearly that of a normal law, sqrt(2/pi) standard deviations."""
-    guess, error = without_data(SingleLTE(Population.binomial(10**6, "0.1"), epsilon=1))
+    guess, error = best_guess(SingleLTE(Population.binomial(10**6, "0.1"), epsilon=1))
     assert guess == 10**5
     assert error == pytest.approx(300 * 0.7978846, rel=1e-4)
 
