@@ -24,7 +24,7 @@ EXPLANATION = (
 
 def meaning(problem: MultiLTE) -> str:
     """What the epsilon of a plan means, in a sentence or two."""
-    if problem.method != "alone":
+    if not problem.watched and problem.method != "alone":
         return EXPLANATION
     known = list(dict.fromkeys(one.knows for one in problem.observers))
     if len(known) == 1:
@@ -32,6 +32,13 @@ def meaning(problem: MultiLTE) -> str:
     else:
         listed = (f"of party {i} {one.knows}" for i, one in enumerate(problem.observers))
         who = f"somebody who knows {'; '.join(listed)}"
+    if problem.method == "joint":
+        return (
+            f"epsilon bounds how far the sum moves the belief about one person: at most {show(problem.epsilon)} "
+            f"against {who}, where the others are the people of all parties. It is about the sum alone: all parties "
+            "must be honest, and no single report may be seen. People must be independent of each other, and it is "
+            "about one release."
+        )
     return (
         f"epsilon bounds how far anything that is seen moves the belief about one person: at most "
         f"{show(problem.epsilon)} against {who}, where the others are those of the person's own party. Each table is "

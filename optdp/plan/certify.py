@@ -24,6 +24,7 @@ from optdp.numbers.pmf import Pmf
 from optdp.people.population import Population
 from optdp.plan.certificate import PlanCertificate, largest
 from optdp.plan.problem import MultiLTE, each_once
+from optdp.plan.products import worst_products
 from optdp.single.certify import observed, row_ratios
 from optdp.single.laws import Shape, larger_quotient, restrict
 from optdp.work.account import power_steps, product_steps, spend
@@ -129,6 +130,8 @@ def certify_plan(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> PlanCertif
     ordinary = each_once(keys, lambda i: _ordinary(problem, i, tables[i]))
     if problem.method == "alone":
         epsilons = _alone_epsilons(problem, tables)
+    elif problem.watched:
+        epsilons = tuple(worst.epsilon for worst in worst_products(problem, tables))
     else:
         epsilons = _epsilons(problem, tables, problem.worlds)
     with precision():

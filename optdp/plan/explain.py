@@ -19,12 +19,13 @@ from flint import arb
 
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.mechanism.shared_noise import SharedNoise
-from optdp.numbers.exact import ball, decimal_up, precision
+from optdp.numbers.exact import ball, decimal_up, precision, show
 from optdp.people.population import Population
 from optdp.plan.certify import PRECISIONS, StepComparison, comparisons, places, reports_of
 from optdp.plan.divisible_certify import check_plan, leaks_of, smoothed, worst_set
 from optdp.plan.format import Table
 from optdp.plan.problem import MultiLTE
+from optdp.plan.products import crowds_of, worst_products
 from optdp.single.explain import Pair, Sight, Tail, WorstInputs, exceeds, explain, sighted, worst_rows
 
 
@@ -86,14 +87,12 @@ def explain_plan(problem: MultiLTE, tables: Sequence[Table]) -> PlanExplanation:
         with precision():
             check_plan(problem, shares)  # the proof is for shares that add up to geometric noise
             return PlanExplanation(_worst_share(problem, shares), ())
-    worst = _worst_report(problem, finite) if problem.method == "alone" else None
-    for bits in PRECISIONS:  # the more, the narrower the balls, until every coefficient is told from zero
-        if problem.method == "alone":
-            break
-        with precision(bits):
-            worst, sharp = _worst_aggregate(problem, finite)
-        if sharp:
-            break
+    if problem.method == "alone":
+        worst = _worst_report(problem, finite)
+    elif problem.watched:
+        worst = _worst_vertices(problem, finite)
+    else:
+        worst = _worst_aggregate(problem, finite)
     with precision():
         ordinary = tuple(
             worst_rows(table, 1, Fraction(party.largest), problem.fallback_epsilon)
@@ -118,6 +117,21 @@ def _worst_report(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> WorstAggr
     return max(found, key=_largest)
 
 
+def _worst_vertices(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> WorstAggregate:
+    """The worst aggregate over all products of vertices, for an observer with doubts."""
+    found, crowds = [], crowds_of(problem)
+    for worst in worst_products(problem, tables):
+        places = []
+        for i, (crowd, high) in enumerate(zip(crowds, worst.high, strict=True)):
+            others = crowd.count - (i == worst.party)
+            ends = f"{high} at {show(crowd.high[1])} and {others - high} at {show(crowd.low[1])}"
+            places.append(f"party {i}: {f'{others} as stated' if crowd.fixed else ends}")
+        sight = Sight(worst.sum, (worst.one, worst.other), worst.above, Fraction(1), problem.epsilon)
+        who = (0, worst.party, tuple(range(len(tables))), 0, crowds[worst.party].count, worst.contributions)
+        found.append(WorstAggregate(*who, sight, others=f"of the others {'; '.join(places)}"))
+    return max(found, key=_largest)
+
+
 def _largest(found: WorstAggregate) -> tuple[bool, Fraction]:
     return found.sight.epsilon is None, found.sight.epsilon or Fraction(0)
 
@@ -126,7 +140,17 @@ Place = tuple[StepComparison, int, arb, arb]
 """A step, an aggregate from the smallest on, and its coefficients in the two laws."""
 
 
-def _worst_aggregate(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> tuple[WorstAggregate, bool]:
+def _worst_aggregate(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> WorstAggregate:
+    """The worst aggregate of all, for an observer who knows the priors."""
+    for bits in PRECISIONS:  # the more, the narrower the balls, until every coefficient is told from zero
+        with precision(bits):
+            worst, sharp = _sighted_aggregate(problem, tables)
+        if sharp:
+            break
+    return worst
+
+
+def _sighted_aggregate(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> tuple[WorstAggregate, bool]:
     """The worst aggregate of all, and whether no coefficient that has a mass may be zero."""
     found, sharp = [], True
     for number, world in enumerate(problem.worlds):

@@ -137,8 +137,10 @@ def _table(artifact: Artifact, problem: MultiLTE, party: int) -> Table:
             raise refused(rule, f"outputs {low}..{high}")
         return artifact.matrix(last)
     share = artifact.share
-    if problem.method == "alone":
-        raise refused('With method = "alone" every party must have a finite table', "a share of noise")
+    if problem.method == "alone" or problem.watched:
+        raise refused(
+            'With an observer, or with method = "alone", every party must have a finite table', "a share of noise"
+        )
     if artifact.outside != "geometric":
         raise refused('outside must be "geometric" with a share of noise', artifact.outside)
     noise = SharedNoise(last, artifact.q or Fraction(1, 2), share.beta, share.factor, share.contraction,

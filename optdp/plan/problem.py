@@ -49,6 +49,10 @@ MOST_PARTIES = 1000
 Made = TypeVar("Made")
 
 
+MOST_PRODUCTS, MOST_ENTRIES = 2_000_000, 4_000
+"""The most products of vertices, and of entries in all tables, of a joint plan with an observer."""
+
+
 def each_once(keys: Iterable[Hashable], make: Callable[[int], Made]) -> list[Made]:
     """`make(i)` for the `i`-th key; what has the same key is made once, and is one object."""
     known: dict[Hashable, Made] = {}
@@ -109,7 +113,8 @@ class MultiLTE(Problem["PlanSolution"]):
     epsilon : the wanted privacy of every person, under the priors, for one whole contribution.
     honest : how many parties are surely honest; the others may tell the observer all they know. By default all.
     method : "joint" (one plan for all), "divisible" (section VI: each designs alone), "geometric" (the baseline), or
-        "alone" (each table is private on its own). By default "joint", and "alone" with an observer.
+        "alone" (each table is private on its own). By default "joint"; with an observer, "alone" where a joint plan
+        is out of reach.
     objective : the mean "mae" or "mse" of the aggregate.
     fallback_epsilon : also ordinary differential privacy of every table at this level, whatever anybody knows.
     f : the coefficients of a weighted sum, integers; all 1 by default.
@@ -118,8 +123,8 @@ class MultiLTE(Problem["PlanSolution"]):
     contraction : with "divisible", how inputs are moved before noise is added: "optimal", "scaled", "shifts" (VI-D),
         "none" or "algorithm-5" (appendix B).
     observer : an `Observer` for the people of every party, or a list with one, or None, for each party's own: the
-        guarantee holds for everybody who knows so much about the others of the person's own party, and anything
-        about other parties.
+        guarantee holds for everybody who knows so much about the others. In a joint plan, that is about the people of
+        all parties; with "alone" about those of the person's own, and anything about other parties.
 
     Examples
     --------
@@ -204,9 +209,13 @@ class MultiLTE(Problem["PlanSolution"]):
             raise ProblemError(
                 f"observer must be one for all, or one for each of the {count} parties. Found {len(given)}."
             )
+        if self.method == "joint" and self.watched and self.apart:
+            raise ProblemError(f'A joint plan with an observer {self.apart}. Use method = "alone".')
         if self.method != "alone":
-            if self.watched:
-                raise ProblemError(f'An observer is for method = "alone". Found method = "{self.method}". Remove one.')
+            if self.watched and self.method != "joint":
+                raise ProblemError(
+                    f'An observer is for method = "joint" or "alone". Found method = "{self.method}". Remove one.'
+                )
             return
         if self.also:
             raise ProblemError(
@@ -230,7 +239,35 @@ class MultiLTE(Problem["PlanSolution"]):
         """How the plan is found."""
         if self._method is not None:
             return self._method
-        return "alone" if self.watched else "joint"
+        return "alone" if self.watched and self.apart else "joint"
+
+    @cached_property
+    def apart(self) -> str:
+        """Why a joint plan with the observers is out of reach; empty if it is not."""
+        if self.honest < len(self.parties) or self.fallback_epsilon is not None or self.also or set(self.f) != {1}:
+            return "needs honest parties only, no fallback, one world, and no coefficients"
+        if not 2 <= len(self.parties) <= 3:
+            return f"is for two or three parties. Found {len(self.parties)}"
+        products, entries = 1, 0.0
+        for population, observer in zip(self.parties, self.observers, strict=True):
+            if observer.known or observer.epsilon is not None or not population.laws or population.largest != 1:
+                return "needs independent people who contribute 0 or 1, none of them known"
+            crowds = observer.worlds(population).crowds
+            if len(population.laws) > 1 or len(crowds) > 1:
+                return "needs people of one kind in each party"
+            people, ends = population.size, [float(law[1]) for law in (crowds[0].low, crowds[0].high)]
+            low, high = (people * end for end in ends)
+            belief = float(population.laws[0][0][1])
+            reports = 6 * (people * belief * (1 - belief)) ** 0.5 + 2
+            span = high - low + 5 * ((low * (1 - ends[0])) ** 0.5 + (high * (1 - ends[1])) ** 0.5) + 2
+            products *= 1 if crowds[0].fixed else people + 1
+            entries += min(reports, people + 1) * min(span, people + 1)
+        if products > MOST_PRODUCTS or entries > MOST_ENTRIES:
+            return (
+                f"may have {MOST_PRODUCTS:,} products of vertices and {MOST_ENTRIES:,} entries in its tables. Found "
+                f"{products:,} and about {entries:,.0f}"
+            )
+        return ""
 
     @property
     def observers(self) -> tuple[Observer, ...]:
@@ -264,7 +301,7 @@ class MultiLTE(Problem["PlanSolution"]):
     @property
     def outside(self) -> str:
         """A warning, if the belief about some party lies outside the range of its observer."""
-        far = [i for i in range(len(self.parties)) if self.method == "alone" and self.alone(i).outside]
+        far = [i for i in range(len(self.parties)) if self.watched and self.alone(i).outside]
         return f"party {far[0]}: {self.alone(far[0]).outside}" if far else ""
 
     @property

@@ -182,10 +182,11 @@ def _quotients(laws: Sequence[PartyLaws], party: int) -> Iterator[tuple[int, int
     rest = [own.total for i, own in enumerate(laws) if i != party]
     given = laws[party].given
     plain = all(law.plain for law in (*rest, *given))
+    vertices, width = given[0].upper.shape
+    size = prod(len(law.exact) for law in rest) * (width + sum(len(law.exact[0]) for law in rest))
+    spend(vertices * size * width * (2 if plain else 4) / 500, "products of vertices")
     above = reduce(_sums, (law.upper for law in rest))
     below = above if plain else reduce(_sums, (law.lower for law in rest))
-    vertices, width = given[0].upper.shape
-    spend(vertices * above.size * width * (2 if plain else 4) / 700, "products of vertices")
     for own in range(vertices):
         for begin in range(0, len(above), CHUNK):
             part = slice(begin, begin + CHUNK)
@@ -210,9 +211,7 @@ def _sums(one: Array, other: Array) -> Array:
     return np.concatenate([convolve_rows(other, row) for row in one])
 
 
-def _exact(
-    laws: Sequence[PartyLaws], party: int, own: int, others: int, place: int, direction: int
-) -> WorstProduct:
+def _exact(laws: Sequence[PartyLaws], party: int, own: int, others: int, place: int, direction: int) -> WorstProduct:
     """One product with integers."""
     rest = [i for i in range(len(laws)) if i != party]
     high = [own] * len(laws)

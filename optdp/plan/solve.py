@@ -20,6 +20,8 @@ from optdp.plan.divisible import design, geometric
 from optdp.plan.format import Table, plan_files, write_plan
 from optdp.plan.joint import MOST_PRODUCTS, NARROW, ROOM, PlanDraft, Size, check_cells, descend, rounded, starts
 from optdp.plan.problem import MultiLTE, each_once
+from optdp.plan.together import designed
+from optdp.plan.together import rounded as written
 from optdp.sheet import Cell, Sheet, decimal
 from optdp.single.alternatives import no_data_sum, useless
 from optdp.single.bound import Prices
@@ -33,6 +35,8 @@ RESERVES = {ROOM: Fraction(94, 100), NARROW: Fraction(996, 1000)}
 """The share of epsilon that the first plan spends, so that the programs have room for a slack."""
 MORE_TRIES, DESCENT = 100_000_000, 300_000_000
 """Work (`Effort`) after which no further start is tried, and after which a descent ends with what it has."""
+RESERVE, REPAIRS = 1 - 1e-9, 12
+"""The share of epsilon that a plan against observers spends; how often what it leaves to repair is looked at."""
 FITS = 'Use fewer or alike parties, a larger epsilon, or method = "divisible".'
 BITS = (62, 128)
 """Denominators of the tables, in turn, until the rounded plan is private."""
@@ -211,7 +215,7 @@ def solve_plan(problem: MultiLTE, backend: str = "highs", progress: Progress = s
     with precision():
         tables, certificate, status, note = METHODS[problem.method](problem, progress)
         engine = "blocks" if isinstance(tables[0], NoiseMatrix) else "shares"
-        engine = "alone" if problem.method == "alone" else engine
+        engine = "alone" if problem.method == "alone" else "together" if problem.watched else engine
         bound, prices = None, None
         if status not in ("baseline", "interrupted"):
             try:
@@ -256,7 +260,33 @@ def _bound(problem: MultiLTE, progress: Progress) -> tuple[Fraction | None, Pric
     return found.lower_bound, found.prices
 
 
+def _together(problem: MultiLTE, progress: Progress) -> Found:
+    """A joint plan against observers with doubts; what the search leaves to repair is repaired step by step."""
+    plans = designed(problem, RESERVE, progress)
+    plan, status, share = next(plans), "local optimum", 0.0
+    try:
+        for better in plans:
+            plan = better
+    except KeyboardInterrupt:
+        status = "interrupted"
+    with work.certifying():
+        for _ in range(REPAIRS):
+            progress("rounding and certifying all products of vertices")
+            tables = written(plan.blurred(share), problem, BITS[0])
+            certificate = certify_plan(problem, tables)
+            try:
+                certificate.check(problem)
+            except CertificateError:
+                over = 1.0 if certificate.epsilon is None else float(certificate.epsilon / problem.epsilon) - 1
+                share = min(1.0, 2 * share + 2 * over + 1e-9)
+                continue
+            return tuple(tables), certificate, status, problem.outside
+    raise SolverError('No joint plan could be certified against the observer. Use method = "alone".')
+
+
 def _joint(problem: MultiLTE, progress: Progress) -> Found:
+    if problem.watched:
+        return _together(problem, progress)
     size = Size.of(problem)
     if size.products > MOST_PRODUCTS and problem.fallback_epsilon is None and not problem.also:
         found, certificate, status, note = _divisible(problem, progress)
@@ -354,6 +384,8 @@ def _private_alone(problem: MultiLTE, progress: Progress) -> Found:
     """
     best: tuple[tuple[Table, ...], PlanCertificate] | None = None
     status, note = "each alone", "each table is private on its own, so the sum is, whatever the other parties tell"
+    if problem.watched and problem.apart:
+        note += f"; a joint plan {problem.apart}"
     kinds: tuple[Objective, ...] = ("mae", "mse")
     for kind in kinds if problem.objective == "mae" else kinds[::-1]:
         wholes = [problem.alone(i, kind) for i in range(len(problem.parties))]

@@ -6,9 +6,9 @@ The program, over the tables `X_i(y | x)` of parties `i`, with every product of 
     subject to  Pr[s | w; k, X] <= e^eps Pr[s | w'; k, X]                    for every party, sum s, and product k
                 X_i(. | x) is a law                                          for every party and input
 
-Both sides are linear in each table and not in all together. Linear programs for one table after the other soon end where
-no table can be improved by itself. So all of them move at once, each entry by at most `delta`: the program is made
-linear where it stands, what is violated costs `mu` a unit (relative to how likely the sum is), and a step is taken if it
+Both sides are linear in each table and not in all together. Linear programs for one table after the other soon end
+where no table can be improved by itself. So all of them move at once, each entry by at most `delta`: the error and the
+logarithms of the quotients are made linear where they stand, what is violated has a cost, and a step is taken if it
 lowers the error and the cost together, else `delta` is reduced. The constraints of a step are cuts: for each party, sum
 and direction the worst product on a grid of vertices, and those found before. When nothing moves, all products are
 looked at, the worst ones join the grid, and the search goes on.
@@ -27,7 +27,7 @@ import numpy as np
 from scipy import sparse
 
 from optdp.mechanism.matrix import NoiseMatrix
-from optdp.numbers.ordered import Array, convolve, exp, product, total
+from optdp.numbers.ordered import Array, convolve, exp, log, product, total
 from optdp.people.observer import Crowd
 from optdp.people.population import Population
 from optdp.plan.problem import MultiLTE
@@ -42,15 +42,18 @@ DEVIATIONS = 3.0
 """Reports are this many standard deviations of the belief around its mean."""
 NODES = 7
 """So many numbers of people at the high end of each party, to begin with."""
-ROUNDS, STEPS, MOST_CUTS = 6, 80, 800
+ROUNDS, STEPS, MOST_CUTS = 6, 60, 500
 """Looks at all products; steps between them; the most cuts of a step."""
+PATIENCE, PROGRESS = 4, 1e-4
+"""After so many steps that together improve by less than this share, all products are looked at."""
+CLOSE = 3e-4
+"""Violations of the logarithm of a quotient that are left to the repair."""
 COST, FIRST, LEAST = 0.3, 0.3, 1e-5
 """What a violation costs at first; how far a step goes at first, and how far it must be able to go."""
+LEAST_CHANCE = 1e-12
+"""Sums that are less likely than this count as if they were as likely."""
 SMALL = 1e-9
 """Coefficients of a cut that are not passed to the solver."""
-SHARES = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.3, 1.0)
-"""How far rows move towards their mean, in turn, until the plan is private."""
-
 Tables = tuple[Array, ...]
 
 
@@ -206,7 +209,7 @@ class Plan:
         return found
 
     def row(self, cut: Cut, bound: float) -> tuple[Array, float]:
-        """The derivative of `Pr[s | w] - bound Pr[s | w']` by each entry, and its value, over `Pr[s | w']`."""
+        """The derivative of `log(Pr[s | w] / Pr[s | w'] / bound)` by each entry, and its value."""
         sides = []
         for side in (0, 1):
             laws = [seat.total[min(k, len(seat.total) - 1)] for seat, k in zip(self.seats, cut.high, strict=True)]
@@ -221,9 +224,8 @@ class Plan:
                 slopes.append((laws[i][:, None] * chances).ravel())
             value = float(total(slopes[0].reshape(self.seats[0].shape) * self.tables[0]))
             sides.append((np.concatenate(slopes), value))
-        (one, above), (other, below) = sides
-        scale = max(below, 1e-7)
-        return (one - bound * other) / scale, (above - bound * below) / scale
+        (one, above), (other, below) = ((slope, max(value, LEAST_CHANCE)) for slope, value in sides)
+        return one / above - other / below, log(above / below / bound)
 
 
 def _added(one: tuple[Array, int], other: tuple[Array, int]) -> tuple[Array, int]:
@@ -253,16 +255,19 @@ class _Search:
         """Steps that lower the error and the cost of violations together."""
         found, over = self.excess(plan)
         self.remember(found)
+        values = [plan.error + cost * over]
         for _ in range(STEPS):
             step = self._step(plan, cost, delta)
             found, more = self.excess(step)
             self.remember(found)
-            if step.error + cost * more < plan.error + cost * over - 1e-8:
-                plan, over, delta = step, more, min(1.0, 1.5 * delta)
+            if step.error + cost * more < values[-1]:
+                plan, delta = step, min(1.0, 1.5 * delta)
+                values.append(step.error + cost * more)
                 yield plan
             else:
                 delta /= 3
-            if delta < LEAST:
+            slow = len(values) > PATIENCE and values[-1 - PATIENCE] - values[-1] < PROGRESS * values[-1]
+            if slow or delta < LEAST:
                 return
 
     def _step(self, plan: Plan, cost: float, delta: float) -> Plan:
@@ -298,18 +303,22 @@ def designed(problem: MultiLTE, reserve: float, progress: Progress) -> Iterator[
     seats = tuple(seat_of(population, crowd) for population, crowd in pairs)
     plan = Plan(seats, tuple(map(_mostly_true, seats)), 1 if problem.objective == "mae" else 2)
     every = [list(range(len(seat.total))) for seat in seats]
-    grid = [sorted({round(k * (len(own) - 1) / (NODES - 1)) for k in range(NODES)} | {max(0, len(own) - 2)}) for own in every]
+    grid = [
+        sorted({round(k * (len(own) - 1) / (NODES - 1)) for k in range(NODES)} | {max(0, len(own) - 2)})
+        for own in every
+    ]
     search = _Search(exp(float(problem.epsilon) * reserve), grid, {})
     cost, delta = COST, FIRST
+    yield plan
     for number in range(ROUNDS):
-        for step, plan in enumerate(search.descend(plan, cost, delta)):
-            progress(f"all tables move together: round {number + 1}, step {step + 1}, error {plan.error:.4f}")
-            yield plan
+        for step, better in enumerate(search.descend(plan, cost, delta), start=1):
+            progress(f"all tables move together: round {number + 1}, step {step}, error {better.error:.4f}")
+            yield (plan := better)
         progress(f"looking at all products of vertices, error {plan.error:.4f}")
         found = plan.worst(every)
-        if max(found.values()) <= search.bound * (1 + 1e-9):
+        worse = [cut for cut, quotient in found.items() if quotient > search.bound * (1 + CLOSE)]
+        if not worse:
             return
-        worse = [cut for cut, quotient in found.items() if quotient > search.bound * (1 + 1e-9)]
         for i, own in enumerate(search.nodes):
             search.nodes[i] = sorted({*own, *(cut.high[i] for cut in worse)})
         search.remember(found)
@@ -318,7 +327,7 @@ def designed(problem: MultiLTE, reserve: float, progress: Progress) -> Iterator[
 
 def _mostly_true(seat: Seat) -> Array:
     """Nine times in ten the input, as near as it can be reported, and else anything."""
-    tall, wide = seat.shape
+    wide = seat.shape[1]
     truth = np.clip(np.arange(seat.inputs[0], seat.inputs[1] + 1), *seat.outputs) - seat.outputs[0]
     return np.asarray(0.9 * np.eye(wide)[truth] + 0.1 / wide)
 

@@ -7,6 +7,10 @@ depend on the person.
 **Other finite tables.** Given `w`, the sum of the reports of honest parties has the law `u_w * v_2 * .. * v_t`:
 polynomials are multiplied, and every quotient is looked at, for every set of `honest` parties. Larger sets add
 independent terms, which raises no quotient.
+
+**An observer of a joint plan** is in doubt about the people of all parties. The difference of the two sides is affine
+in every other person's law, so that everybody is at an end where it is largest, and only how many people of each party
+are at which end counts: every product of these numbers is looked at.
 """
 
 from __future__ import annotations
@@ -16,8 +20,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
-from itertools import pairwise
+from functools import cached_property, reduce
+from itertools import pairwise, product
 from typing import Any
 
 from .bounds import Program
@@ -26,8 +30,8 @@ from .claims import demand
 from .enclosures import Pair, both_ways, noise_ratio, worst_of
 from .entity import Entity, Table
 from .fields import check_epsilons, exact_number, list_of, one_of, table_with, whole_number
-from .laws import POINT, Law, convolved, exact_law, shortened
-from .observers import Observer, read_observers
+from .laws import POINT, Law, common_unit, convolved, exact_law, multiplied, shortened
+from .observers import Kind, Observer, read_observers
 from .priors import Prior, independent, read_prior
 from .reading import canonical
 from .verdict import must, spend
@@ -96,15 +100,17 @@ def read_plan(problem: Any, tables: Sequence[Table]) -> Plan:
     names, worlds = _read_worlds(lists)
     observers = _read_observers(spec, worlds[0], epsilon)
     method = spec.get("method")
-    method = ("alone" if any(observers) else "joint") if method is None else method
+    must(method is not None or not any(observers), "A plan with an observer must say its method", method)
+    method = "joint" if method is None else method
     one_of(method, "method", "joint divisible geometric alone")
     right = method == "joint" or (not also and (fallback is None or method == "alone"))
     must(right, "also and fallback_epsilon are for joint", method)
-    must(method == "alone" or not any(observers), 'An observer is for method = "alone"', method)
+    must(method in ("joint", "alone") or not any(observers), "An observer is for joint or alone", method)
     plan = Plan(tables, worlds, names, epsilon, fallback, honest, f, power, method == "alone", observers)
     laws = {None if table.tail is None else table.tail["law"] for table in tables}
     must(laws in ({None}, {"sgdl"}), "Tables must be all finite, or all with shares of noise", laws)
-    must(laws == {None} or method != "alone", "Tables that are private on their own must be finite", laws)
+    finite = method == "alone" or any(observers)
+    must(laws == {None} or not finite, "Tables with an observer, or private on their own, must be finite", laws)
     must(
         laws == {"sgdl"} or method in ("joint", "alone"),
         f'With method = "{method}" parties must add shares of noise',
@@ -217,7 +223,10 @@ def joint_figures(plan: Plan) -> Figures:
     worst: list[Fraction | None] = [Fraction(1)] * len(entities)
     if plan.alone:
         worst = [_own_quotient(*own) for own in zip(entities, plan.worlds[0], plan.observers, strict=True)]
-    for world, names in zip(plan.worlds, plan.names, strict=True) if not plan.alone else ():
+    elif any(plan.observers):
+        worst = _vertex_products(plan, entities)
+    listed = () if plan.alone or any(plan.observers) else zip(plan.worlds, plan.names, strict=True)
+    for world, names in listed:
         keys = [(name, entity.table.bare) for name, entity in zip(names, entities, strict=True)]
         kinds = list(dict.fromkeys(keys))  # parties that are alike in everything are looked at once
         members = [keys.index(key) for key in kinds]
@@ -238,6 +247,45 @@ def _own_quotient(entity: Entity, prior: Prior, observer: Observer | None) -> Fr
     if observer is None or observer.exact:
         return entity.quotients(prior, False)
     return entity.ordinary(1) if observer.known is None else observed_quotient(entity, observer, False)
+
+
+def _vertex_products(plan: Plan, entities: Sequence[Entity]) -> list[Fraction | None]:
+    """For each party the largest quotient of a step over all products of vertices."""
+    right = plan.honest == len(entities) and len(plan.worlds) == 1 and set(plan.f) == {1} and plan.fallback is None
+    must(right, "A joint plan with an observer must have honest parties, one world, no fallback and no f", plan.f)
+    totals, given = [], []
+    for entity, prior, observer in zip(entities, plan.worlds[0], plan.observers, strict=True):
+        laws = prior.laws
+        must(len(laws) == 1 and prior.largest == 1, "Its parties must have people of one kind, 0 or 1", len(laws))
+        ((law, count),) = laws.items()
+        kind = observer.kinds[0] if observer is not None and observer.kinds else Kind(law, law, count)
+        must(observer is None or observer.known == 0, "Nobody may be known to its observer", "known people")
+        totals.append([_report(entity, ends) for ends in _ends(kind, count)])
+        given.append([[_report(entity, replace(ends, first=w)) for w in (0, 1)] for ends in _ends(kind, count - 1)])
+    worst: list[Fraction | None] = []
+    for i, own in enumerate(given):
+        found: Fraction | None = Fraction(1)
+        for beside in product(*(total for j, total in enumerate(totals) if j != i)):
+            rest = reduce(convolved, beside)
+            for zero, one in own:
+                found = worst_of([found, _law_quotient(convolved(zero, rest), convolved(one, rest))])
+        worst.append(found)
+    return worst
+
+
+def _ends(kind: Kind, count: int) -> Iterator[Law]:
+    """The sum of `count` people, of whom 0, 1, .. are at the upper end."""
+    unit = common_unit((*kind.low, *kind.high), "a law")
+    low, high = ([int(chance * unit) for chance in law] for law in (kind.low, kind.high))
+    powers = []
+    for law in (low, high):
+        powers.append([[1]])
+        for _ in range(count):
+            spend(count, count * unit.bit_length())
+            powers[-1].append(multiplied(powers[-1][-1], law))
+    for k in range(1 if kind.fixed else count + 1):
+        spend(count, count * unit.bit_length())
+        yield exact_law(multiplied(powers[0][count - k], powers[1][k]), unit**count)
 
 
 def _honest_sets(
