@@ -250,7 +250,8 @@ class MultiLTE(Problem["PlanSolution"]):
             return f"is for two or three parties. Found {len(self.parties)}"
         products, entries = 1, 0.0
         for population, observer in zip(self.parties, self.observers, strict=True):
-            if observer.known or observer.epsilon is not None or not population.laws or population.largest != 1:
+            independent = population.laws and "conservative" not in population.spec
+            if observer.known or observer.epsilon is not None or not independent or population.largest != 1:
                 return "needs independent people who contribute 0 or 1, none of them known"
             crowds = observer.worlds(population).crowds
             if len(population.laws) > 1 or len(crowds) > 1:

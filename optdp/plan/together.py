@@ -42,9 +42,9 @@ DEVIATIONS = 3.0
 """Reports are this many standard deviations of the belief around its mean."""
 NODES = 7
 """So many numbers of people at the high end of each party, to begin with."""
-ROUNDS, STEPS, MOST_CUTS = 6, 60, 500
+ROUNDS, STEPS, MOST_CUTS = 6, 60, 300
 """Looks at all products; steps between them; the most cuts of a step."""
-PATIENCE, PROGRESS = 4, 1e-4
+PATIENCE, PROGRESS = 4, 3e-4
 """After so many steps that together improve by less than this share, all products are looked at."""
 CLOSE = 3e-4
 """Violations of the logarithm of a quotient that are left to the repair."""
@@ -248,7 +248,7 @@ class _Search:
         return found, float(total(over))
 
     def remember(self, found: dict[Cut, float]) -> None:
-        near = {cut: None for cut, quotient in found.items() if quotient > 1 + 0.3 * (self.bound - 1)}
+        near = {cut: None for cut, quotient in found.items() if quotient > 1 + 0.6 * (self.bound - 1)}
         self.cuts = dict(list((near | self.cuts).items())[:MOST_CUTS])
 
     def descend(self, plan: Plan, cost: float, delta: float) -> Iterator[Plan]:

@@ -26,6 +26,7 @@ from optdp import (
     verify_plan,
 )
 from optdp.mechanism.matrix import NoiseMatrix
+from optdp.plan.products import worst_products
 from optdp.plan.solve import PlanSolution
 from tests.checkers import both_agree
 from tests.exact_checker import exp_below
@@ -82,12 +83,12 @@ LOW, HIGH = Fraction(1, 5), Fraction(2, 5)
 def small(request: pytest.FixtureRequest) -> tuple[PlanSolution, int]:
     known, epsilon = request.param
     parties = [Population.binomial(n, "0.3") for n in SIZES]
-    return solve(MultiLTE(parties, epsilon, observer=Observer(between=(LOW, HIGH), known=known))), known
+    observer = Observer(between=(LOW, HIGH), known=known)
+    return solve(MultiLTE(parties, epsilon, method="alone", observer=observer)), known
 
 
 def test_every_table_alone_is_private_at_every_vertex(small: tuple[PlanSolution, int]) -> None:
     plan, known = small
-    assert plan.problem.method == "alone"
     limit = 1 / exp_below(-plan.problem.epsilon)
     for n, table, own in zip(SIZES, plan.tables, plan.certificate.epsilons, strict=True):
         rows, worst = rows_of(table), Fraction(1)
@@ -259,7 +260,9 @@ def test_the_belief_may_lie_outside_with_a_warning() -> None:
 BAD = [
     ({"observer": Observer(between=("0.2", "0.4"), known=4)}, "party 1: known must be at most .*, 3"),
     ({"observer": Observer(between=("0.2", "0.4"), epsilon=1)}, "epsilon of a plan is that of all its observers"),
-    ({"observer": Observer(known=1), "method": "joint"}, 'An observer is for method = "alone"'),
+    ({"observer": Observer(known=1), "method": "joint"}, "none of them known. Use method = .alone"),
+    ({"observer": Observer(margin="0.1"), "method": "joint", "honest": 1}, "needs honest parties only"),
+    ({"observer": Observer(margin="0.1"), "method": "divisible"}, 'An observer is for method = "joint" or "alone"'),
     ({"observer": [Observer(known=1)]}, "one for each of the 2 parties"),
     ({"observer": "0.2"}, "observer must be one Observer"),
 ]  # fmt: skip
@@ -286,3 +289,154 @@ def test_dependent_people_and_ranges_upside_down_are_refused(tmp_path: Path) -> 
     (tmp_path / "b.toml").write_text(TEXT + also + also.partition("\n")[2].replace("n = 5", "n = 6"))
     with pytest.raises(ProblemError, match="no observer"):
         load(tmp_path / "b.toml")
+
+
+# ---------------------------------------------------------------------- joint plans
+
+
+Range = tuple[Fraction, Fraction]
+
+
+def everywhere(ranges: Sequence[tuple[int, Range]], own: int) -> Iterator[list[list[Fraction]]]:
+    """For a person of party `own`: all others of all parties, each at an end, one of every order of them."""
+    choices = []
+    for i, (n, (low, high)) in enumerate(ranges):
+        others = n - (i == own)
+        choices.append([[high] * k + [low] * (others - k) for k in range(others + 1)])
+    yield from map(list, product(*choices))
+
+
+def sums(tables: Sequence[Rows], people: Sequence[Sequence[Fraction]], own: int, shift: int) -> dict[int, Fraction]:
+    found = {0: Fraction(1)}
+    for i, (rows, chances) in enumerate(zip(tables, people, strict=True)):
+        found = added(found, seen(rows, law_of(chances), shift if i == own else 0))
+    return found
+
+
+def full_rows(table: Any, last: int) -> Rows:
+    """The rows of all inputs; those beyond the table's are served by the nearest one."""
+    rows, first = rows_of(table), table.inputs[0]
+    return [rows[min(max(x - first, 0), len(rows) - 1)] for x in range(last + 1)]
+
+
+TENTH = Fraction(1, 10)
+JOINT: list[tuple[list[tuple[int, str]], Any, list[Range], str]] = [
+    ([(4, "0.3"), (3, "0.3")], Observer(between=(LOW, HIGH)), [(LOW, HIGH)] * 2, "0.7"),
+    (
+        [(3, "0.3"), (2, "0.2"), (3, "0.5")],
+        [Observer(between=(LOW, HIGH)), None, Observer(margin="0.1")],
+        [(LOW, HIGH), (LOW, LOW), (4 * TENTH, 6 * TENTH)],
+        "1",
+    ),
+]
+
+
+@pytest.fixture(scope="module", params=JOINT)
+def joint(request: pytest.FixtureRequest) -> tuple[PlanSolution, list[tuple[int, Range]]]:
+    people, observer, ranges, epsilon = request.param
+    plan = solve(MultiLTE([Population.binomial(n, p) for n, p in people], epsilon, observer=observer))
+    return plan, [(n, ends) for (n, _), ends in zip(people, ranges, strict=True)]
+
+
+def test_the_sum_is_private_at_every_product_of_vertices(joint: tuple[PlanSolution, Any]) -> None:
+    plan, ranges = joint
+    assert (plan.problem.method, plan.engine) == ("joint", "together")
+    tables = [full_rows(table, n) for table, (n, _) in zip(plan.tables, ranges, strict=True)]
+    for own, epsilon in enumerate(plan.certificate.epsilons):
+        worst = max(
+            quotient(sums(tables, people, own, 0), sums(tables, people, own, 1)) for people in everywhere(ranges, own)
+        )
+        assert worst <= 1 / exp_below(-plan.problem.epsilon)
+        assert epsilon is not None
+        assert worst <= 1 / exp_below(-epsilon) <= worst * (1 + Fraction(1, 10**9))
+
+
+def test_the_sum_is_private_for_people_anywhere_in_the_range(joint: tuple[PlanSolution, Any]) -> None:
+    plan, ranges = joint
+    limit, draw = 1 / exp_below(-plan.problem.epsilon), random.Random(3)
+    tables = [full_rows(table, n) for table, (n, _) in zip(plan.tables, ranges, strict=True)]
+    for _ in range(60):
+        for own in range(len(ranges)):
+            people = [[low + (high - low) * draw.randint(0, 64) / 64 for _ in range(n - (i == own))]
+                      for i, (n, (low, high)) in enumerate(ranges)]  # fmt: skip
+            assert quotient(sums(tables, people, own, 0), sums(tables, people, own, 1)) <= limit
+
+
+def test_a_joint_plan_is_better_than_tables_that_are_private_alone(joint: tuple[PlanSolution, Any]) -> None:
+    plan, _ = joint
+    alone = solve(plan.problem.changed(method="alone"))
+    assert plan.mae < alone.mae
+    assert plan.lower_bound is None or plan.lower_bound <= plan.certificate.mae
+    assert "all parties must be honest" in plan.summary()["meaning"]
+
+
+def test_joint_files_are_judged_alike_and_forged_ones_refused(joint: tuple[PlanSolution, Any], tmp_path: Path) -> None:
+    plan, _ = joint
+    plan.save(tmp_path / "plan")
+    assert both_agree(tmp_path / "plan") == 0
+    worst = open_artifact(tmp_path / "plan").explain().document()["worst"]
+    shown = Fraction(worst["epsilon"])
+    assert plan.certificate.epsilon is not None
+    assert float(shown) == pytest.approx(float(plan.certificate.epsilon), rel=1e-9)
+    trusting = solve(MultiLTE(plan.problem.parties, plan.problem.epsilon))  # for the exact priors
+    if isinstance(trusting.tables[0], NoiseMatrix):
+        dataclasses.replace(plan, tables=trusting.tables).save(tmp_path / "forged")
+        assert both_agree(tmp_path / "forged") == 1
+    wide = plan.problem.changed(observer=Observer(between=(LOW / 4, HIGH * 2)))
+    dataclasses.replace(plan, problem=wide).save(tmp_path / "wide")
+    assert both_agree(tmp_path / "wide") == 1
+    shares = solve(plan.problem.changed(method="geometric", observer=None))
+    dataclasses.replace(shares, problem=plan.problem).save(tmp_path / "shares")
+    assert both_agree(tmp_path / "shares") == 2
+
+
+def test_reports_that_floats_cannot_hold_are_computed() -> None:
+    """A report with a chance of about 2^-400 that tells more than any other, and one that only some inputs have."""
+    problem = MultiLTE([Population.binomial(3, "0.3")] * 2, 1, observer=Observer(between=(LOW, HIGH)))
+    unit, rare = 1 << 400, (1, 3, 9, 27)
+    rows = tuple(((0, unit // 2), (1, unit // 2 - w), (2, w)) for w in rare)
+    table = NoiseMatrix((0, 3), (0, 2), unit, rows, None, "clamp", 3)
+    ranges = [(3, (LOW, HIGH))] * 2
+    for found in worst_products(problem, [table, table]):
+        worst = max(
+            quotient(sums([rows_of(table)] * 2, people, 0, 0), sums([rows_of(table)] * 2, people, 0, 1))
+            for people in everywhere(ranges, 0)
+        )
+        assert found.above == worst == 3
+        assert found.one < Fraction(1, 1 << 390)
+    sharp = NoiseMatrix((0, 3), (0, 2), unit, (rows[0], rows[0], rows[0], ((0, unit),)), None, "clamp", 3)
+    silent = NoiseMatrix((0, 0), (0, 0), 1, (((0, 1),),), None, "clamp", 3)
+    never = NoiseMatrix((0, 3), (0, 1), 1, (((0, 1),), ((0, 1),), ((0, 1),), ((1, 1),)), None, "clamp", 3)
+    assert worst_products(problem, [never, silent])[0].epsilon is None
+    assert worst_products(problem, [never, silent])[1].above == 1
+    assert worst_products(problem, [sharp, silent])[0].above is not None
+
+
+def test_a_plan_that_says_nothing_gives_nothing_away() -> None:
+    """Every product is as bad as any other: then the quotient is bounded."""
+    problem = MultiLTE([Population.binomial(60, "0.3")] * 2, 1, observer=Observer(between=(LOW, HIGH)))
+    table = NoiseMatrix((0, 0), (0, 1), 3, (((0, 1), (1, 2)),), None, "clamp", 60)
+    for found in worst_products(problem, [table, table]):
+        assert found.epsilon is not None
+        assert 0 <= found.epsilon < Fraction(1, 10**12)
+
+
+FAR: list[tuple[list[Population], dict[str, Any], str]] = [
+    ([Population.binomial(5, "0.3")] * 4, {}, "two or three parties. Found 4"),
+    ([Population.binomial(5, "0.3")] * 2, {"fallback_epsilon": 3}, "no fallback"),
+    ([Population.binomial(5, "0.3")] * 2, {"f": [1, 2]}, "no coefficients"),
+    ([Population.binomial(700, "0.3")] * 3, {}, "2,000,000 products of vertices"),
+    ([Population.independent([["0.7", "0.3"], ["0.6", "0.4"]])] * 2, {}, "people of one kind"),
+]
+
+
+@pytest.mark.parametrize(("parties", "options", "why"), FAR)
+def test_out_of_reach_each_party_is_private_alone_and_the_reason_is_said(
+    parties: list[Population], options: dict[str, Any], why: str
+) -> None:
+    observer = Observer(between=("0.2", "0.5"))
+    problem = MultiLTE(parties, 1, observer=observer, **options)
+    assert problem.method == "alone"
+    assert why in problem.apart
+    with pytest.raises(ProblemError, match=why):
+        MultiLTE(parties, 1, observer=observer, method="joint", **options)
