@@ -151,11 +151,11 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
             *self.compared("MAE of the aggregate", self.baseline_mae, without),
         ]
         if problem.objective == "mse":
-            facts.append(("MSE of the aggregate", f"{self.mse:10.6f}"))
+            facts.append(("MSE of the aggregate", f"{self.mse:.6f}"))
         if problem.divisor != 1:
-            facts.append(("MAE of the average", f"{figures['average_mae']:10.6g}"))
+            facts.append(("MAE of the average", f"{figures['average_mae']:.6g}"))
         if self.lower_bound is not None:
-            bound = f"{float(self.lower_bound):10.6f}  (proved: one entity with all data)"
+            bound = f"{float(self.lower_bound):.6f}  (proved: one entity with all data)"
             facts.append(("no plan is below", bound))
         if self.remarks:
             facts.append(("note", self.remarks))
