@@ -43,6 +43,7 @@ SLOW: tuple[str, ...] = (
     "test_solution.py::test_problem_library[use-cases/average-absence]",
     "test_solution.py::test_problem_library[use-cases/half-days-of-absence]",
     "test_solution.py::test_problem_library[use-cases/hospitals-one-may-talk]",
+    "test_solution.py::test_problem_library[use-cases/hospitals-range]",
     "test_solution.py::test_problem_library[use-cases/two-offices-several-worlds]",
     "test_solution.py::test_problem_library[use-cases/two-offices-two-guarantees]",
 )
