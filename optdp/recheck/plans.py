@@ -262,6 +262,9 @@ def _vertex_products(plan: Plan, entities: Sequence[Entity]) -> list[Fraction | 
         must(observer is None or observer.known == 0, "Nobody may be known to its observer", "known people")
         totals.append([_report(entity, ends) for ends in _ends(kind, count)])
         given.append([[_report(entity, replace(ends, first=w)) for w in (0, 1)] for ends in _ends(kind, count - 1)])
+    width = sum(table.high - table.low + 1 for table in plan.tables)
+    for i, own in enumerate(given):  # said beforehand, as it is most of the work
+        spend(len(own) * math.prod(len(total) for j, total in enumerate(totals) if j != i) * width, 0)
     worst: list[Fraction | None] = []
     for i, own in enumerate(given):
         found: Fraction | None = Fraction(1)
