@@ -30,7 +30,7 @@ LOGIC = {
 """What the verdict about one entity's artifact may rest on."""
 
 PLANS = {
-    "optdp.plan", "optdp.plan.certify", "optdp.plan.divisible_certify",
+    "optdp.plan", "optdp.plan.certify", "optdp.plan.products", "optdp.plan.divisible_certify",
     "optdp.plan.certificate", "optdp.mechanism.shared_noise", "optdp.plan.format", "optdp.plan.explain",
 }  # fmt: skip
 """What the verdict about a plan rests on besides; loaded with the others."""

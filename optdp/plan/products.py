@@ -24,16 +24,18 @@ from fractions import Fraction
 from functools import cached_property, reduce
 from math import prod
 from operator import mul
+from typing import TYPE_CHECKING
 
-import numpy as np
 from flint import fmpz_mat, fmpz_poly
 
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import log_upper
-from optdp.numbers.ordered import Array
 from optdp.people.observer import Crowd
 from optdp.plan.problem import MultiLTE
 from optdp.work.account import spend
+
+if TYPE_CHECKING:  # whoever verifies tables that no observer with doubts watches needs no numpy
+    from optdp.numbers.ordered import Array
 
 TINY = 1e-90
 """Reports that are less likely are not trusted to floats."""
@@ -52,14 +54,20 @@ class Laws:
 
     @cached_property
     def _near(self) -> Array:
+        import numpy as np
+
         return np.array([[weight / self.unit for weight in row] for row in self.exact])
 
     @cached_property
     def upper(self) -> Array:
+        import numpy as np
+
         return np.where((self._near < TINY) & (np.array(self.exact, dtype=object) != 0), TINY, self._near)
 
     @cached_property
     def lower(self) -> Array:
+        import numpy as np
+
         return np.where(self._near < TINY, 0.0, self._near)
 
     @property
@@ -144,6 +152,8 @@ def worst_products(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> list[Wor
 
 def _worst(laws: Sequence[PartyLaws], party: int) -> WorstProduct:
     """The worst product for a person of `party`."""
+    import numpy as np
+
     width = sum(len(own.total.exact[0]) for own in laws)
     slack = 4 * (width + 10) * 2.0**-53
     best, kept = 0.0, [np.zeros((0, 5))]  # quotient, vertex of the party, of the others, sum, direction
@@ -172,6 +182,8 @@ def _worst(laws: Sequence[PartyLaws], party: int) -> WorstProduct:
 
 def _enough(candidates: Array, best: float, slack: float) -> Array:
     """Those that may still be the worst, the largest first; of more than can be computed some."""
+    import numpy as np
+
     left = candidates[candidates[:, 0] >= best * (1 - 2 * slack)]
     order = np.lexsort((*left.T[:0:-1], -left[:, 0]))
     return left[order[: MOST_CANDIDATES + 1]]
@@ -179,6 +191,8 @@ def _enough(candidates: Array, best: float, slack: float) -> Array:
 
 def _quotients(laws: Sequence[PartyLaws], party: int) -> Iterator[tuple[int, int, Array]]:
     """For each vertex of the party and each chunk of the others': `Pr[s | 1] / Pr[s | 0]` and its inverse, all `s`."""
+    import numpy as np
+
     rest = [own.total for i, own in enumerate(laws) if i != party]
     given = laws[party].given
     plain = all(law.plain for law in (*rest, *given))
@@ -199,6 +213,8 @@ def _quotients(laws: Sequence[PartyLaws], party: int) -> Iterator[tuple[int, int
 
 def convolve_rows(laws: Array, other: Array) -> Array:
     """Each row convolved with `other`, added in a fixed order."""
+    import numpy as np
+
     found = np.zeros((len(laws), laws.shape[1] + len(other) - 1))
     for k, weight in enumerate(other.tolist()):
         if weight:
@@ -208,6 +224,8 @@ def convolve_rows(laws: Array, other: Array) -> Array:
 
 def _sums(one: Array, other: Array) -> Array:
     """The laws of the sum of two reports, for every vertex of each, those of `other` first."""
+    import numpy as np
+
     return np.concatenate([convolve_rows(other, row) for row in one])
 
 
