@@ -1,0 +1,235 @@
+"""A total for several releases: against SciPy, every course of events in fractions, and dp-accounting."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from math import exp, log
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import binom
+
+from optdp import (
+    CertificateError,
+    Ledger,
+    Observer,
+    Population,
+    ProblemError,
+    SingleLTE,
+    Solution,
+    Total,
+    load,
+    solve,
+    verify,
+)
+from optdp.numbers.composition import largest_each, optimal
+from optdp.single.over_time import OverTime
+from tests.checkers import both_agree
+from tests.exact_checker import exp_below
+
+WARD = Population.binomial(20, "0.2")
+PLAIN: dict[str, Any] = {"tail": "none", "never_worse": False}
+
+
+def delta_of(each: float, releases: int, epsilon: float) -> float:
+    """The hockey-stick divergence of the numbers of positive answers among `releases` randomized responses."""
+    plus = 1 / (1 + exp(-each))
+    total = 0.0
+    for count in range(releases + 1):
+        p, q = binom.pmf(count, releases, plus), binom.pmf(count, releases, 1 - plus)
+        total += max(0.0, float(p - exp(epsilon) * q))
+    return total
+
+
+@pytest.mark.parametrize(
+    ("releases", "epsilon", "delta"),
+    [(1, 1, "0.01"), (2, "0.5", "1e-3"), (12, 4, "1e-6"), (12, 1, "1e-3"), (52, 4, "1e-6"), (365, 4, "1e-9"),
+     (365, "0.1", "1e-5"), (2000, 10, "1e-6")],
+)  # fmt: skip
+def test_the_largest_epsilon_is_the_root(releases: int, epsilon: Any, delta: str) -> None:
+    """SciPy: binomial laws and Brent's method. The two agree, and ten digits of ours is the most there is."""
+    whole, small = Fraction(epsilon), Fraction(delta)
+    found = largest_each(releases, whole, small)
+    root = brentq(lambda e: delta_of(e, releases, float(whole)) - float(small), float(whole / releases), 50, xtol=1e-13)
+    assert float(found) == pytest.approx(root, rel=1e-6)
+    assert optimal({found: releases}, small) <= whole
+    assert optimal({found * (1 + Fraction(2, 10**9)): releases}, small) > whole
+
+
+@pytest.mark.parametrize("total", ["4.8", "1", "1/7", "1e-6", "300"])
+def test_without_a_delta_it_is_the_total_divided(total: str) -> None:
+    found = largest_each(12, Fraction(total), Fraction(0))
+    assert Fraction(total) / 12 * (1 - Fraction(1, 10**9)) <= found <= Fraction(total) / 12
+    assert largest_each(12, Fraction("4.8"), Fraction(0)) == Fraction("0.4")
+
+
+def worst_delta(solution: Solution, releases: int, epsilon: Fraction) -> Fraction:
+    """At least the delta of all releases, by enumeration: any two neighbouring sums each time, any outputs, exactly."""
+    table = solution.mechanism
+    law = [[Fraction(0)] * (table.last + 1) for _ in range(table.last + 1)]
+    for x, row in enumerate(table.rows):
+        for s, weight in row:
+            law[x][s] = Fraction(weight, table.denominator)
+    pairs = [(x, x + step) for x in range(table.last + 1) for step in (-1, 1) if 0 <= x + step <= table.last]
+    factor, worst = exp_below(epsilon), Fraction(0)
+    for way in product(pairs, repeat=releases):
+        if list(way) != sorted(way):  # their order does not matter
+            continue
+        courses = [(Fraction(1), Fraction(1))]
+        for x, other in way:
+            courses = [(p * a, q * b) for p, q in courses for a, b in zip(law[x], law[other], strict=True) if a]
+        worst = max(worst, sum((max(Fraction(0), p - factor * q) for p, q in courses), Fraction(0)))
+    return worst
+
+
+@pytest.mark.parametrize("given", [{}, {"epsilon": "0.3"}, {"epsilon": "0.3", "observer": Observer(known=1)}])
+@pytest.mark.parametrize(("releases", "delta"), [(2, "0.05"), (3, "0.01")])
+def test_no_course_of_events_exceeds_the_total(given: dict[str, Any], releases: int, delta: str) -> None:
+    total = Total("1.5", delta)
+    solution = solve(SingleLTE(Population.binomial(3, "0.4"), releases=releases, total=total, **given, **PLAIN))
+    found = solution.over_time
+    assert found is not None
+    assert found.epsilon <= total.epsilon
+    assert worst_delta(solution, releases, total.epsilon) <= total.delta
+    if not given:  # then the bound is attained; under a prior a table may give away somewhat less
+        assert worst_delta(solution, releases, found.epsilon * Fraction("0.999")) > total.delta
+
+
+def test_the_epsilon_takes_the_place_of_the_fallback() -> None:
+    plain = SingleLTE(WARD, releases=4, total=Total(2, "1e-6"), **PLAIN)
+    each = largest_each(4, Fraction(2), Fraction("1e-6"))
+    assert plain.epsilon == each > Fraction(1, 2)
+    assert (plain.fallback_epsilon, plain.observers) == (None, (Observer(known="all"),))
+    prior = SingleLTE(WARD, epsilon="0.3", releases=4, total=Total(2, "1e-6"), **PLAIN)
+    assert (prior.epsilon, prior.fallback_epsilon, prior.observers) == (Fraction("0.3"), each, (Observer(),))
+    assert prior.settled == SingleLTE(WARD, epsilon="0.3", fallback_epsilon=each, **PLAIN)
+    assert plain.settled == SingleLTE(WARD, epsilon=each, observer=Observer(known="all"), **PLAIN)
+    settled = prior.settled
+    assert settled.settled is settled
+    assert prior != prior.settled
+    same = SingleLTE(WARD, epsilon="0.3", releases=4, total={"epsilon": 2, "delta": "1e-6"}, **PLAIN)
+    assert same == prior
+    assert hash(same) == hash(prior)
+    assert prior.changed(releases=6).fallback_epsilon == largest_each(6, Fraction(2), Fraction("1e-6"))
+
+
+FILE = """
+kind = "single-lte"
+tail = "none"
+never_worse = false
+releases = 6
+total = {epsilon = 3, delta = 1e-6}
+{more}
+[population]
+kind = "binomial"
+n = 20
+p = "0.2"
+"""
+
+
+@pytest.mark.parametrize("more", ["", 'epsilon = "0.2"'])
+def test_from_the_file_to_the_ledger(more: str, tmp_path: Path) -> None:
+    """What is designed for six releases is accepted by a planned ledger six times, and no seventh time."""
+    path, out = tmp_path / "p.toml", tmp_path / "a.json"
+    path.write_text(FILE.replace("{more}", more))
+    problem = load(path)
+    assert type(problem)(**{"population": WARD} | _given(problem)) == problem
+    solution = solve(problem)
+    solution.save(out)
+    both_agree(out)
+    assert verify(out).problem == problem.settled
+    together = solution.summary()["over_time"]
+    assert together["releases"] == 6
+    assert Fraction(together["epsilon_each"]) == problem.each
+    assert Fraction(together["certified_epsilon"]) <= 3
+    ledger = Ledger.create(tmp_path / "l.jsonl", 3, "1e-6", planned=True)
+    ledger = ledger.add(out, count=5).add(out)
+    assert ledger.spent == pytest.approx(Fraction(together["certified_epsilon"]), abs=1e-15)
+    with pytest.raises(CertificateError, match="would be spent"):
+        ledger.add(out)
+
+
+def _given(problem: SingleLTE) -> dict[str, Any]:
+    spec = problem.spec()
+    return {key: value for key, value in spec.items() if key not in ("kind", "population")}
+
+
+def test_the_words_say_what_holds_under_the_prior() -> None:
+    total = Total(2, "1e-6")
+    prior = solve(SingleLTE(WARD, epsilon="0.1", releases=4, total=total, **PLAIN))
+    assert prior.over_time is not None
+    assert "at most 0.1 to somebody who knows the stated prior" in prior.over_time.meaning
+    assert "all of them at most 0.4" in prior.over_time.meaning
+    assert "then only the total holds" in prior.over_time.meaning
+    assert prior.over_time.meaning in prior.sheet().remarks
+    plain = solve(SingleLTE(WARD, releases=4, total=total, **PLAIN))
+    assert plain.over_time is not None
+    assert "prior" not in plain.over_time.meaning
+    assert solve(SingleLTE(WARD, epsilon=1)).over_time is None
+
+
+@pytest.mark.parametrize("size", [Population.binomial(60, "0.2"), Population.iid(20, ["0.5", "0.3", "0.2"])])
+@pytest.mark.parametrize(("releases", "total"), [(12, Total(4, "1e-6")), (52, Total(4, "1e-6"))])
+def test_dp_accounting_composes_the_table_to_the_same(size: Population, releases: int, total: Total) -> None:
+    """A peer: its figure is of the table's whole profile, and pessimistic by its grid."""
+    pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    solution = solve(SingleLTE(size, releases=releases, total=total, **PLAIN))
+    peer = solution.to_pld(1e-4).self_compose(releases).get_epsilon_for_delta(float(total.delta))
+    assert solution.over_time is not None
+    ours = float(solution.over_time.epsilon)
+    assert peer <= ours * (1 + 1e-3)
+    if size.largest == 1:
+        assert peer == pytest.approx(ours, rel=1e-3)
+
+
+BOTH = {"releases": 12, "total": Total(4, "1e-6")}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "epsilon is missing"),
+        ({"releases": 12}, "must come with a total"),
+        ({"releases": 12, "epsilon": "0.1"}, "must come with a total"),
+        ({"total": Total(4)}, "Found no releases"),
+        (BOTH | {"releases": 0}, "releases must be"),
+        (BOTH | {"releases": -1}, "releases must be"),
+        (BOTH | {"releases": 2.0}, "releases must be a whole number"),
+        (BOTH | {"releases": True}, "releases must be a whole number"),
+        (BOTH | {"releases": 10_001}, "releases must be"),
+        (BOTH | {"total": 4}, "total must have an epsilon"),
+        (BOTH | {"total": {"delta": "1e-6"}}, "total must have an epsilon"),
+        (BOTH | {"total": {"epsilon": 4, "gamma": 1}}, "total must have an epsilon"),
+        (BOTH | {"total": {"epsilon": 4, "delta": 1}}, "delta of total must be 0, or from 1e-100 to below 1"),
+        (BOTH | {"total": {"epsilon": 4, "delta": "-1e-6"}}, "delta of total must be"),
+        (BOTH | {"total": {"epsilon": 0}}, "epsilon of total must be above 0"),
+        (BOTH | {"total": {"epsilon": "1e-12"}}, "What a total leaves for each release must be at least"),
+        (BOTH | {"total": {"epsilon": 1000}, "releases": 1}, "What a total leaves for each release must be larger"),
+        (BOTH | {"epsilon": 5}, "epsilon must be smaller than what the total leaves for each release"),
+        (BOTH | {"epsilon": "0.34"}, "epsilon must be smaller than what the total leaves for each release"),
+        (BOTH | {"epsilon": "0.1", "fallback_epsilon": 1}, "Found fallback_epsilon too"),
+        (BOTH | {"fallback_epsilon": 1}, "Found fallback_epsilon too"),
+        (BOTH | {"observer": Observer(known=2)}, "needs an epsilon"),
+        (BOTH | {"observer": [Observer(known="all"), Observer(known="all", epsilon=1)]}, "needs an epsilon"),
+        (BOTH | {"observer": Observer(known="all"), "epsilon": "0.1"}, 'observers with known = "all"'),
+        (BOTH | {"epsilon": "0.1", "method": "shifting"}, "no fallback"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused_in_a_line(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(ProblemError) as refused:
+        SingleLTE(WARD, **given)
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_table_that_gives_away_more_is_not_certified() -> None:
+    """The proof is of the table that is deployed: a certificate with a larger ordinary epsilon is refused."""
+    problem = SingleLTE(WARD, epsilon="0.1", releases=12, total=Total(4, "1e-6"), **PLAIN)
+    assert problem.each is not None
+    assert OverTime.of(problem, problem.each) is not None
+    for ordinary in (None, problem.each + Fraction(1, 10**8), Fraction(str(log(2)))):
+        with pytest.raises(CertificateError, match="12 releases must have at most 4 at delta"):
+            OverTime.of(problem, ordinary)
