@@ -125,16 +125,16 @@ class OverTime:
             raise CertificateError(
                 f"{problem.releases:,} releases must have at most {problem.total.describe} together. Found {real}."
             )
-        return cls(problem.releases, problem.total, problem.each, found, _meaning(problem, problem.releases))
+        return cls(problem.releases, problem.total, problem.each, found, meaning(problem, problem.releases))
 
     @property
     def line(self) -> str:
         """One line for people."""
-        number = f"{self.releases:,} releases" if self.releases > 1 else "one release"
-        return (
-            f"{number} at {show(self.each)} or less: {decimal_up(self.epsilon, 6)} together  "
-            f"(proved; the total is {self.total.describe})"
-        )
+        return f"{line(self.claim())} (proved; the total is {show(self.total.epsilon)}, so {show(self.each)} for each)"
+
+    def claim(self) -> dict[str, Any]:
+        """As a file claims it."""
+        return {"releases": self.releases, "epsilon": decimal_up(self.epsilon), "delta": show(self.total.delta)}
 
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""
@@ -142,6 +142,12 @@ class OverTime:
             "releases": self.releases, "total": self.total.spec(), "epsilon_each": show(self.each),
             "certified_epsilon": decimal_up(self.epsilon), "meaning": self.meaning,
         }  # fmt: skip
+
+
+def line(claim: Mapping[str, Any]) -> str:
+    """A proved claim about several releases in a few words."""
+    epsilon = decimal_up(Fraction(claim["epsilon"]), 6)
+    return f"{claim['releases']:,} releases: {epsilon} together at delta {claim['delta']}"
 
 
 def composed(releases: int, ordinary: Fraction | None, delta: Fraction) -> Fraction | None:
@@ -152,7 +158,8 @@ def composed(releases: int, ordinary: Fraction | None, delta: Fraction) -> Fract
     return None if ordinary is None else optimal({Fraction(decimal_up(ordinary)): releases}, delta)
 
 
-def _meaning(problem: SingleLTE, releases: int) -> str:
+def meaning(problem: SingleLTE, releases: int) -> str:
+    """What a proved total means for data that are fresh every period, and for others."""
     held = (
         "The total holds whatever anybody knows, whether the data are fresh every period or the same again, also for "
         "somebody who is in every release."

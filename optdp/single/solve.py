@@ -180,6 +180,7 @@ class Solution(Designed[SingleLTE, Certificate]):
             "epsilon": shown_epsilon(certificate.epsilon, self.problem.epsilon),
             **({"observed": observed} if len(observed) > 1 else {}),
             "ordinary_epsilon": shown_epsilon(certificate.ordinary_epsilon),
+            **({} if self.over_time is None else {"over_time": self.over_time.claim()}),
             "mae": decimal_up(certificate.mae),
             "mse": decimal_up(certificate.mse),
             "worst_error": decimal_up(certificate.worst_error),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from itertools import product
 from math import exp, log
@@ -26,8 +27,12 @@ from optdp import (
     verify,
 )
 from optdp.numbers.composition import largest_each, optimal
+from optdp.numbers.exact import decimal_up
+from optdp.report import single
 from optdp.single.over_time import OverTime
+from tests.artifact.forgeries import document_of, sealed
 from tests.checkers import both_agree
+from tests.command_line import in_process
 from tests.exact_checker import exp_below
 
 WARD = Population.binomial(20, "0.2")
@@ -145,6 +150,11 @@ def test_from_the_file_to_the_ledger(more: str, tmp_path: Path) -> None:
     assert together["releases"] == 6
     assert Fraction(together["epsilon_each"]) == problem.each
     assert Fraction(together["certified_epsilon"]) <= 3
+    report = single.page(verify(out), "a.json").decode()
+    assert "6 numbers drawn from this table, also about the same people" in report
+    assert ("If everybody else&#x27;s data are fresh every period" in report) == bool(more)
+    said = in_process("verify", out, "--recheck", "--json")
+    assert json.loads(said.stdout)["over_time"] == solution.artifact().claim["over_time"]
     ledger = Ledger.create(tmp_path / "l.jsonl", 3, "1e-6", planned=True)
     ledger = ledger.add(out, count=5).add(out)
     assert ledger.spent == pytest.approx(Fraction(together["certified_epsilon"]), abs=1e-15)
@@ -183,6 +193,59 @@ def test_dp_accounting_composes_the_table_to_the_same(size: Population, releases
     assert peer <= ours * (1 + 1e-3)
     if size.largest == 1:
         assert peer == pytest.approx(ours, rel=1e-3)
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    """An artifact for six releases of sums up to 40, of whom each person contributes 0, 1 or 2."""
+    people = Population.iid(20, ["0.5", "0.3", "0.2"])
+    return document_of(SingleLTE(people, epsilon="0.3", releases=6, total=Total(3, "1e-6"), **PLAIN))
+
+
+CLAIMS = [(1, "0"), (1, "0.2"), (2, "1e-3"), (6, "1e-6"), (6, "0"), (17, "0.9"), (40, "1e-80"), (365, "1e-9"),
+          (1500, "1e-12")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("releases", "delta"), CLAIMS)
+def test_both_checkers_find_the_same_least_epsilon(
+    releases: int, delta: str, document: dict[str, Any], tmp_path: Path
+) -> None:
+    """One adds up balls over the losses, the other integers over the number of right answers."""
+    ordinary = Fraction(document["claim"]["ordinary_epsilon"])
+    least = optimal({ordinary: releases}, Fraction(delta))
+    for shift, code in ((Fraction(0), 0), (Fraction(releases, 10**18), 1)):
+        epsilon = decimal_up(least - shift)
+        if Fraction(epsilon) < 0:
+            continue
+        claim = {"releases": releases, "epsilon": epsilon, "delta": delta}
+        path = tmp_path / f"{code}.json"
+        path.write_bytes(sealed(document | {"claim": document["claim"] | {"over_time": claim}}))
+        assert both_agree(path) == code
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [({"releases": 7}, 1), ({"delta": "1e-7"}, 1), ({"epsilon": "2.9"}, 1), ({"delta": "0"}, 1), ({"epsilon": "0"}, 1),
+     ({"releases": 5}, 0), ({"delta": "1e-5"}, 0), ({"releases": 10_000, "epsilon": "1000"}, 1),
+     ({"releases": 0}, 2), ({"releases": 10_001}, 2), ({"releases": True}, 2), ({"releases": "6"}, 2),
+     ({"delta": "1"}, 2), ({"delta": "-1e-6"}, 2), ({"delta": 0}, 2), ({"epsilon": "1001"}, 2), ({"epsilon": "-1"}, 2),
+     ({"epsilon": "infinite"}, 2), ({"epsilon": None}, 2), ({"more": 1}, 2)],
+)  # fmt: skip
+def test_forged_claims_are_refused_by_both(
+    change: dict[str, Any], code: int, document: dict[str, Any], tmp_path: Path
+) -> None:
+    claim = document["claim"]["over_time"] | change
+    path = tmp_path / "a.json"
+    path.write_bytes(sealed(document | {"claim": document["claim"] | {"over_time": claim}}))
+    assert both_agree(path) == code
+
+
+def test_a_table_without_an_ordinary_epsilon_has_no_total(document: dict[str, Any], tmp_path: Path) -> None:
+    bare = document_of(SingleLTE(WARD, epsilon="0.3", **PLAIN))
+    assert bare["claim"]["ordinary_epsilon"] == "infinite"
+    path = tmp_path / "a.json"
+    path.write_bytes(sealed(bare | {"claim": bare["claim"] | {"over_time": document["claim"]["over_time"]}}))
+    assert both_agree(path) == 1
 
 
 BOTH = {"releases": 12, "total": Total(4, "1e-6")}
