@@ -139,9 +139,10 @@ def _over_time(found: Verified) -> Html | None:
     if claim is None:
         return None
     number, together = f"{claim['releases']:,}", epsilon(Fraction(claim["epsilon"]))
+    delta = over_time.brief(Fraction(claim["delta"]))
     said = (
         f"{number} numbers drawn from this table, also about the same people, tell no more together than one release "
-        f"with an ordinary epsilon of {together} and a delta of {claim['delta']}. That they are {number} at most must "
+        f"with an ordinary epsilon of {together} and a delta of {delta}. That they are {number} at most must "
         "have been decided beforehand."
     )
     return html.box("Over time", html.paragraphs(said, over_time.meaning(found.problem, claim["releases"])))

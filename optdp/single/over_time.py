@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,7 @@ class Total:
 
     @property
     def describe(self) -> str:
-        return f"{show(self.epsilon)} at delta {show(self.delta)}"
+        return f"{brief(self.epsilon)} at delta {brief(self.delta)}"
 
     def __repr__(self) -> str:
         return f"Total(epsilon {self.describe.replace(' at', ',')})"
@@ -130,7 +131,7 @@ class OverTime:
     @property
     def line(self) -> str:
         """One line for people."""
-        return f"{line(self.claim())} (proved; the total is {show(self.total.epsilon)}, so {show(self.each)} for each)"
+        return f"{line(self.claim())} (proved; the total is {brief(self.total.epsilon)}, so {show(self.each)} for each)"
 
     def claim(self) -> dict[str, Any]:
         """As a file claims it."""
@@ -146,8 +147,18 @@ class OverTime:
 
 def line(claim: Mapping[str, Any]) -> str:
     """A proved claim about several releases in a few words."""
-    epsilon = decimal_up(Fraction(claim["epsilon"]), 6)
-    return f"{claim['releases']:,} releases: {epsilon} together at delta {claim['delta']}"
+    epsilon, delta = decimal_up(Fraction(claim["epsilon"]), 6), brief(Fraction(claim["delta"]))
+    number = "1 release" if claim["releases"] == 1 else f"{claim['releases']:,} releases"
+    return f"{number}: {epsilon} together at delta {delta}"
+
+
+def brief(value: Fraction) -> str:
+    """A number for a sentence: as it is if that is short, else rounded up to six digits."""
+    text = show(value)
+    if len(text) <= 12:
+        return text
+    rounded = Context(prec=6, rounding=ROUND_CEILING).divide(Decimal(value.numerator), Decimal(value.denominator))
+    return str(rounded.normalize())
 
 
 def composed(releases: int, ordinary: Fraction | None, delta: Fraction) -> Fraction | None:

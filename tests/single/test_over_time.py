@@ -29,7 +29,7 @@ from optdp import (
 from optdp.numbers.composition import largest_each, optimal
 from optdp.numbers.exact import decimal_up
 from optdp.report import single
-from optdp.single.over_time import OverTime
+from optdp.single.over_time import OverTime, brief
 from tests.artifact.forgeries import document_of, sealed
 from tests.checkers import both_agree
 from tests.command_line import in_process
@@ -193,6 +193,17 @@ def test_dp_accounting_composes_the_table_to_the_same(size: Population, releases
     assert peer <= ours * (1 + 1e-3)
     if size.largest == 1:
         assert peer == pytest.approx(ours, rel=1e-3)
+
+
+def test_long_numbers_are_short_in_sentences_and_rounded_up() -> None:
+    """A float is the binary fraction that it is; only what people read is rounded, to the side of a larger delta."""
+    total = Total(0.7, 1e-6)
+    assert (total.epsilon, total.delta) == (Fraction(0.7), Fraction(1e-6))
+    assert total.describe == "0.7 at delta 0.000001"
+    assert total.spec()["delta"] == "999999999999999954748111825886258685613938723690807819366455078125e-72"
+    for value in (Fraction(1, 3), Fraction(2, 3 * 10**50), Fraction(10**9 + 1, 10**15), Fraction("123456.78901234")):
+        assert value <= Fraction(brief(value)) <= value * (1 + Fraction(1, 10**5))
+        assert len(brief(value)) <= 14
 
 
 @pytest.fixture(scope="module")
