@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import product
 from math import exp, log
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,30 @@ def test_from_the_file_to_the_ledger(more: str, tmp_path: Path) -> None:
     assert ledger.spent == pytest.approx(Fraction(together["certified_epsilon"]), abs=1e-15)
     with pytest.raises(CertificateError, match="would be spent"):
         ledger.add(out)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_random_problems_keep_their_total_by_both_checkers_and_the_ledger(seed: int, tmp_path: Path) -> None:
+    """Tails, objectives, contributions above 1, methods; with and without an epsilon under the prior."""
+    random = Random(seed)
+    largest, people = random.choice([1, 1, 2, 3]), random.randint(1, 12)
+    crowd = Population.iid(people, [f"1/{largest + 1}"] * (largest + 1))
+    releases = random.choice([1, 2, 5, 12, 100])
+    total = Total(random.choice([1, 4, "0.5"]), random.choice([0, "1e-6", "0.01"]))
+    given: dict[str, Any] = {
+        "tail": random.choice(["none", "geometric"]), "never_worse": random.random() < 0.5,
+        "objective": random.choice(["mae", "mse"]), "adjacency": random.choice(["unit", "all"]),
+        "method": random.choice(["lp", "lp", "geometric"]), "releases": releases, "total": total,
+    }  # fmt: skip
+    if random.random() < 0.6:
+        given["epsilon"] = SingleLTE(crowd, **given).epsilon * Fraction(random.randint(1, 3), 4)
+    solution = solve(SingleLTE(crowd, **given))
+    solution.save(tmp_path / "a.json")
+    assert both_agree(tmp_path / "a.json") == 0
+    ledger = Ledger.create(tmp_path / "l.jsonl", total.epsilon, total.delta, planned=True)
+    spent = ledger.add(tmp_path / "a.json", count=releases).spent
+    assert solution.over_time is not None
+    assert spent == solution.over_time.epsilon <= total.epsilon
 
 
 def _given(problem: SingleLTE) -> dict[str, Any]:
