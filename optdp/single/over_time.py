@@ -6,9 +6,9 @@ of each release such that all of them keep the total (`numbers.composition.large
 number is fixed beforehand. It takes the place of `fallback_epsilon`; or, if the problem states no epsilon under the
 prior, of `epsilon` itself, with an observer who knows everybody else.
 
-The bound is that of randomized response at the table's ordinary epsilon. The best tables for contributions 0 and 1
-without a prior attain it; others may give away less, which is not counted: what is proved is an upper bound, and the
-one that a planned ledger uses. `tests/single/test_over_time.py` compares with whole privacy profiles.
+The bound is that of randomized response at the table's ordinary epsilon. Tables for contributions 0 and 1 without an
+epsilon under the prior were found to attain it; others may give away less, which is not counted: what is proved is an
+upper bound, and the one that a planned ledger uses. `tests/single/test_over_time.py` compares with whole profiles.
 """
 
 from __future__ import annotations
