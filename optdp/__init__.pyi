@@ -57,6 +57,7 @@ from .shuffle.metric.solve import compare_mechanisms as compare_mechanisms
 from .shuffle.real_sum import RealSum as RealSum
 from .single.certify import Certificate as Certificate
 from .single.certify import certify as certify
+from .single.ladder import ladder as ladder
 from .single.measure import errors_by_input as errors_by_input
 from .single.measure import posterior as posterior
 from .single.measure import quotients as quotients

@@ -32,6 +32,8 @@ class Kind:
     """`(problem, backends, timeout, progress) -> rows`, each with a `summary()`."""
     compared: Home = ""
     """`rows -> Sheet`, for what `compare` found."""
+    observers: Home = ""
+    """`(problem, progress, deadline, seen) -> Ladder`: the error against what an observer may know."""
     point: Home = ""
     """`(problem, side) -> float | None`: one point of a curve, where that takes less than a solution."""
     bounded: bool = False

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
-from optdp import Groups, MultiLTE, OrderShuffle, Population, SingleLTE, iterative_bayesian_update, solve
+from optdp import Groups, MultiLTE, Observer, OrderShuffle, Population, SingleLTE, iterative_bayesian_update, solve
 from optdp.loading import built
 
 HALF = Population.binomial
+RANGE = Observer(between=("0.05", "0.15"))
 OFFICES = [HALF(8, "0.1")] * 2 + [Population.iid(3, ["0.5", "0.3", "0.2"])]
 
 
@@ -43,10 +44,12 @@ PROBLEMS: dict[str, Callable[[], Any]] = {
     "robust.json": lambda: SingleLTE([HALF(40, p) for p in ("0.09", "0.1", "0.11")], "0.3"),
     "shifting.json": lambda: SingleLTE(HALF(60, "0.5"), "0.3", method="shifting"),
     "clamped.json": lambda: SingleLTE(HALF(30, "0.5"), "0.3", method="geometric", tail="none"),
+    "range.json": lambda: SingleLTE(HALF(40, "0.1"), "0.3", observer=RANGE),
     "learnt.json": learnt,
     "order.json": order,
     "plan": lambda: MultiLTE(OFFICES, "0.5"),
     "plan-fallback": lambda: MultiLTE(OFFICES[1:], "0.5", fallback_epsilon="1.5"),
+    "plan-range": lambda: MultiLTE(OFFICES[:2], "0.5", observer=RANGE),
     "shares": lambda: MultiLTE(OFFICES, "0.5", method="divisible"),
     "amplification": lambda: built(
         {"kind": "amplification", "n": 10_000, "eps0": "2", "delta": "1e-6", "randomizer": {"kind": "k-rr", "k": 10}}

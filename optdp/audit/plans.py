@@ -158,6 +158,9 @@ def plan_trials(problem: MultiLTE, tables: Sequence[Table], claim: Mapping[str, 
             ]
         for party, chosen in _sets(problem, tables, world):
             stated = to_fraction(claim["parties"][party]["epsilon"], "epsilon")
+            if problem.outside:  # nothing is promised where the belief lies: only the reports are tested
+                found.append(party_trial(problem, party, tables[party]))
+                continue
             words = f"world {number}, " if problem.also else ""
             found += _people(problem, reports, parties, party, chosen, stated, f"{words}party {party}")
     return found
@@ -227,7 +230,7 @@ def _people(
             name = f"{words}, {f'person of kind {kind}' if kind else 'a person'} contributes {w}"
             arms.append(Arm(name, inputs, _binned(_added(own, around))))
         space = Space(low - MARGIN, low + len(arms[0].law) - 3 - MARGIN)
-        steps = tuple(Compared((w, w + 1), epsilon, factor, "epsilon under the priors") for w in range(person.largest))
+        steps = tuple(Compared((w, w + 1), epsilon, factor, problem.promise) for w in range(person.largest))
         yield Trial(space, tuple(arms), steps)
 
 

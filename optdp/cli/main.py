@@ -20,6 +20,7 @@ from optdp.cli.audit import audit
 from optdp.cli.curve import curve
 from optdp.cli.export import export
 from optdp.cli.lists import kinds, problems, schema
+from optdp.cli.observers import observers
 from optdp.cli.order import shuffle
 from optdp.cli.printing import err, plain
 from optdp.cli.report import report
@@ -108,6 +109,7 @@ app.command()(export)
 
 
 app.command()(compare)
+app.command()(observers)
 
 
 app.command()(problems)

@@ -169,7 +169,7 @@ def _matrix(found: Verified, path: Path) -> Said:
 
 def _plan(found: VerifiedPlan, folder: Path) -> Said:
     from optdp.numbers.exact import show
-    from optdp.plan.certificate import EXPLANATION
+    from optdp.plan.certificate import meaning
 
     claim, certificate, problem = found.claim, found.certificate, found.problem
     parties = [
@@ -195,11 +195,12 @@ def _plan(found: VerifiedPlan, folder: Path) -> Said:
         "plan": found.identity,
     }
     rows = [
-        ("epsilon under the priors", f"{decimal(claim['epsilon'])}  (wanted {figures['epsilon']})"),
+        *problem.watchers,
+        (problem.promise, f"{decimal(claim['epsilon'])}  (wanted {figures['epsilon']})"),
         ("MAE of the aggregate", f"{figures['mae']:.6f}  (geometric {figures['baseline_mae']:.6f})"),
         *_proved("no plan is below", claim, found.bound_proved),
     ]
-    return figures, _table(folder, f": plan.json and {len(parties)} party files", rows), EXPLANATION
+    return figures, _table(folder, f": plan.json and {len(parties)} party files", rows), meaning(problem)
 
 
 def _order(found: VerifiedOrder, path: Path) -> Said:
@@ -252,9 +253,10 @@ def _show_aggregate(worst: WorstAggregate) -> None:
     who = f"a person of kind {worst.person} of party {worst.party}" + (f", world {worst.world}" if worst.world else "")
     listed = ", ".join(map(str, worst.honest))
     own = f"that party's input with the noise of the parties {listed}"
-    who += "; seen is " + (own if worst.seen != "aggregate" else f"the sum of the parties {listed}")
+    seen = {"aggregate": f"the sum of the parties {listed}", "report": "that party's report", "input with noise": own}
+    who += f"; seen is {seen[worst.seen]}" + (f"; {worst.others}" if worst.others else "")
     cases = [f"  if they contribute {w}" for w in worst.contributions]
-    title = "worst aggregate" if worst.seen == "aggregate" else "worst point"
+    title = {"aggregate": "worst aggregate", "report": "worst report", "input with noise": "worst point"}[worst.seen]
     _print_sight(title, ("about", who), cases, worst.sight, worst.spread)
 
 

@@ -102,9 +102,10 @@ def _parties(plan: Plan, identity: str) -> list[Subject]:
         claim = plan.claim["parties"][i]
         lines: tuple[str, ...] = (
             SECRET_REPORT.capitalize() + ".",
-            f"epsilon of this party's people under the priors, of the sum: {_stated(claim['epsilon'])}",
+            f"{plan.problem.promise} of this party's people, of the sum: {_stated(claim['epsilon'])}",
+            *(f"{name}: {known}" for name, known in plan.problem.watchers),
             f"ordinary epsilon of this report: {_stated(claim['ordinary_epsilon'])}",
-            certificate.EXPLANATION,
+            certificate.meaning(plan.problem),
             f"party {i} of plan {identity}",
         )
         if isinstance(table, SharedNoise):

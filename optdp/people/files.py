@@ -137,6 +137,8 @@ def made(given: Sequence[Any]) -> list[Population]:
 class _Unit(Strict):
     unit: StrictStr = Field("", description='What is counted, such as "e-mails"; the same for every party.')
 
+    observer: Watching | None = Field(None, description="What somebody may know about this party's people.")
+
 
 class BinomialParty(Binomial, _Unit):
     pass

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from optdp.errors import CertificateError
-from optdp.numbers.exact import figure
+from optdp.numbers.exact import figure, show
 from optdp.objects import Public
 from optdp.people.population import Population
 from optdp.plan.problem import MultiLTE
@@ -20,6 +20,31 @@ EXPLANATION = (
     "second release."
 )
 """The one sentence that goes with every epsilon of a plan."""
+
+
+def meaning(problem: MultiLTE) -> str:
+    """What the epsilon of a plan means, in a sentence or two."""
+    if not problem.watched and problem.method != "alone":
+        return EXPLANATION
+    known = list(dict.fromkeys(one.knows for one in problem.observers))
+    if len(known) == 1:
+        who = f"somebody who knows {known[0]}"
+    else:
+        listed = (f"of party {i} {one.knows}" for i, one in enumerate(problem.observers))
+        who = f"somebody who knows {'; '.join(listed)}"
+    if problem.method == "joint":
+        return (
+            f"epsilon bounds how far the sum moves the belief about one person: at most {show(problem.epsilon)} "
+            f"against {who}, where the others are the people of all parties. It is about the sum alone: all parties "
+            "must be honest, and no single report may be seen. People must be independent of each other, and it is "
+            "about one release."
+        )
+    return (
+        f"epsilon bounds how far anything that is seen moves the belief about one person: at most "
+        f"{show(problem.epsilon)} against {who}, where the others are those of the person's own party. Each table is "
+        "private on its own, so it holds for the sum, for a single report, and against all other parties together. "
+        "People must be independent of each other, and it is about one release."
+    )
 
 
 @dataclass(frozen=True)
@@ -81,9 +106,11 @@ def bounding(problem: MultiLTE) -> SingleLTE | None:
     the whole data and releases a number, and average it over all permutations of the people. The error stays what it
     was, quotients are bounded as before, and data with the same total are treated alike: it is a noise matrix for the
     merged population (docs/mathematics.md, Proposition 11). With people that differ, contributions beyond 1, or
-    coefficients, a plan can be *better* than the best matrix on totals, and no bound is given.
+    coefficients, a plan can be *better* than the best matrix on totals, and no bound is given. With observers who all
+    know the same, permutations of the people only permute what they hold possible, so that the merged table keeps its
+    promise against that observer of everybody.
     """
-    if any(factor != 1 for factor in problem.f):
+    if any(factor != 1 for factor in problem.f) or len(set(problem.observers)) > 1:
         return None
     populations = []
     # A conservative prior shifts the sum by what is known, differently in every world: then the first has to do.
@@ -95,8 +122,9 @@ def bounding(problem: MultiLTE) -> SingleLTE | None:
         populations.append(whole)
     weights = [1] + [0] * (len(populations) - 1)
     return SingleLTE(
-        populations, problem.epsilon, tail="none", never_worse=False, objective=problem.objective, weights=weights
-    )
+        populations, problem.epsilon, tail="none", never_worse=False, objective=problem.objective, weights=weights,
+        observer=problem.observers[0],
+    )  # fmt: skip
 
 
 def _union(world: tuple[Population, ...]) -> Population | None:

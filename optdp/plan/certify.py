@@ -24,7 +24,8 @@ from optdp.numbers.pmf import Pmf
 from optdp.people.population import Population
 from optdp.plan.certificate import PlanCertificate, largest
 from optdp.plan.problem import MultiLTE, each_once
-from optdp.single.certify import row_ratios
+from optdp.plan.products import worst_products
+from optdp.single.certify import observed, row_ratios
 from optdp.single.laws import Shape, larger_quotient, restrict
 from optdp.work.account import power_steps, product_steps, spend
 
@@ -124,16 +125,36 @@ MOST_SETS = 5000
 def certify_plan(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> PlanCertificate:
     """Recompute every figure of a plan of finite tables."""
     _check_tables(problem, tables)
-    epsilons = _epsilons(problem, tables, problem.worlds)
     largest_inputs = [party.largest for party in problem.parties]
     keys = [(table.inputs, table.last, table.rows, most) for table, most in zip(tables, largest_inputs, strict=True)]
     ordinary = each_once(keys, lambda i: _ordinary(problem, i, tables[i]))
+    if problem.method == "alone":
+        epsilons = _alone_epsilons(problem, tables)
+    elif problem.watched:
+        epsilons = tuple(worst.epsilon for worst in worst_products(problem, tables))
+    else:
+        epsilons = _epsilons(problem, tables, problem.worlds)
     with precision():
         laws = error_laws(problem, tables, problem.parties)
         distinct = {id(law): law for law in laws}
         means = {name: upper_fraction(law.mean(1) + law.beyond_mean) for name, law in distinct.items()}
         mae, mse = aggregate_errors(laws)
     return PlanCertificate(epsilons, tuple(ordinary), tuple(means[id(law)] for law in laws), mae, mse)
+
+
+def _alone_epsilons(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> tuple[Fraction | None, ...]:
+    """The epsilon of each table by itself against its observer, for as many steps as move the sum as far as anybody."""
+    wholes = [problem.alone(i) for i in range(len(tables))]
+    keys = [(id(whole), table.inputs, table.rows) for whole, table in zip(wholes, tables, strict=True)]
+
+    def epsilon(i: int) -> Fraction | None:
+        with precision():
+            return observed(wholes[i], tables[i])[0]
+
+    shares = [problem.epsilon / whole.epsilon for whole in wholes]
+    return tuple(
+        None if own is None else own * share for own, share in zip(each_once(keys, epsilon), shares, strict=True)
+    )
 
 
 def plan_errors(

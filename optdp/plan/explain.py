@@ -3,7 +3,8 @@
 Of finite tables every aggregate of every set of honest parties is looked at, and the worst one is shown as it is. Of
 shares of noise the proof has factors (`optdp.plan.divisible_certify`): the largest quotient `Q` of the party's
 contracted input with geometric noise, which is reached at a point that is shown, times the spreads of the honest
-parties, which bound what rounding left.
+parties, which bound what rounding left. Where each table is private on its own, the worst report of the worst party is
+shown, in the worst of the worlds that its observer holds possible.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from flint import arb
 
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.mechanism.shared_noise import SharedNoise
-from optdp.numbers.exact import ball, decimal_up, precision
+from optdp.numbers.exact import ball, decimal_up, precision, show
 from optdp.people.population import Population
 from optdp.plan.certify import PRECISIONS, StepComparison, comparisons, places, reports_of
 from optdp.plan.divisible_certify import check_plan, leaks_of, smoothed, worst_set
 from optdp.plan.format import Table
 from optdp.plan.problem import MultiLTE
-from optdp.single.explain import Pair, Sight, Tail, WorstInputs, exceeds, sighted, worst_rows
+from optdp.plan.products import crowds_of, worst_products
+from optdp.single.explain import Pair, Sight, Tail, WorstInputs, exceeds, explain, sighted, worst_rows
 
 
 @dataclass(frozen=True)
@@ -45,14 +47,18 @@ class WorstAggregate:
     sight: Sight
     spread: Fraction = Fraction(1)
     """With shares of noise, what the tables' rounding may add: this factor of the quotient is in no probability."""
-    seen: Literal["aggregate", "input with noise"] = "aggregate"
+    seen: Literal["aggregate", "input with noise", "report"] = "aggregate"
     """What the output is one of. With shares of noise the proof compares the party's own (contracted) input with all of
-    the honest parties' noise; what the others add can only make the quotient smaller."""
+    the honest parties' noise; what the others add can only make the quotient smaller. Where each table is private on
+    its own it is the party's own report."""
+    others: str = ""
+    """With an observer in doubt, who is where in the worst of the worlds that are held possible."""
 
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
         about = {"world": self.world, "party": self.party, "honest": list(self.honest), "person": self.person}
         about |= {"people": self.people, "contributions": list(self.contributions)}
+        about |= {"others": self.others} if self.others else {}
         return about | {"seen": self.seen} | self.sight.document() | {"spread": decimal_up(self.spread, 30)}
 
 
@@ -81,12 +87,12 @@ def explain_plan(problem: MultiLTE, tables: Sequence[Table]) -> PlanExplanation:
         with precision():
             check_plan(problem, shares)  # the proof is for shares that add up to geometric noise
             return PlanExplanation(_worst_share(problem, shares), ())
-    worst = None
-    for bits in PRECISIONS:  # the more, the narrower the balls, until every coefficient is told from zero
-        with precision(bits):
-            worst, sharp = _worst_aggregate(problem, finite)
-        if sharp:
-            break
+    if problem.method == "alone":
+        worst = _worst_report(problem, finite)
+    elif problem.watched:
+        worst = _worst_vertices(problem, finite)
+    else:
+        worst = _worst_aggregate(problem, finite)
     with precision():
         ordinary = tuple(
             worst_rows(table, 1, Fraction(party.largest), problem.fallback_epsilon)
@@ -98,11 +104,53 @@ def explain_plan(problem: MultiLTE, tables: Sequence[Table]) -> PlanExplanation:
 # ---------------------------------------------------------------------- finite tables
 
 
+def _worst_report(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> WorstAggregate:
+    """The worst report of all parties, for tables that are private on their own."""
+    found = []
+    for party, table in enumerate(tables):
+        whole = problem.alone(party)
+        worst = explain(whole, table).worst
+        kind, people = (0, whole.populations[0].size) if worst.world else (worst.person, worst.people)
+        sight = replace(worst.sight, factor=worst.sight.factor * problem.epsilon / whole.epsilon, limit=problem.epsilon)
+        who = (0, party, (party,), kind, people, worst.contributions)
+        found.append(WorstAggregate(*who, sight, seen="report", others=worst.world))
+    return max(found, key=_largest)
+
+
+def _worst_vertices(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> WorstAggregate:
+    """The worst aggregate over all products of vertices, for an observer with doubts."""
+    found, crowds = [], crowds_of(problem)
+    for worst in worst_products(problem, tables):
+        places = []
+        for i, (crowd, high) in enumerate(zip(crowds, worst.high, strict=True)):
+            others = crowd.count - (i == worst.party)
+            ends = f"{high} at {show(crowd.high[1])} and {others - high} at {show(crowd.low[1])}"
+            places.append(f"party {i}: {f'{others} as stated' if crowd.fixed else ends}")
+        sight = Sight(worst.sum, (worst.one, worst.other), worst.above, Fraction(1), problem.epsilon)
+        who = (0, worst.party, tuple(range(len(tables))), 0, crowds[worst.party].count, worst.contributions)
+        found.append(WorstAggregate(*who, sight, others=f"of the others {'; '.join(places)}"))
+    return max(found, key=_largest)
+
+
+def _largest(found: WorstAggregate) -> tuple[bool, Fraction]:
+    return found.sight.epsilon is None, found.sight.epsilon or Fraction(0)
+
+
 Place = tuple[StepComparison, int, arb, arb]
 """A step, an aggregate from the smallest on, and its coefficients in the two laws."""
 
 
-def _worst_aggregate(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> tuple[WorstAggregate, bool]:
+def _worst_aggregate(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> WorstAggregate:
+    """The worst aggregate of all, for an observer who knows the priors."""
+    for bits in PRECISIONS:  # the more, the narrower the balls, until every coefficient is told from zero
+        with precision(bits):
+            worst, sharp = _sighted_aggregate(problem, tables)
+        if sharp:
+            break
+    return worst
+
+
+def _sighted_aggregate(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> tuple[WorstAggregate, bool]:
     """The worst aggregate of all, and whether no coefficient that has a mass may be zero."""
     found, sharp = [], True
     for number, world in enumerate(problem.worlds):
@@ -121,7 +169,7 @@ def _worst_aggregate(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> tuple[
             if known is not None:
                 best[step.party] = known
         found += [_aggregate(problem, tables, number, place) for place in best.values()]
-    return max(found, key=lambda item: (item.sight.epsilon is None, item.sight.epsilon or 0)), sharp
+    return max(found, key=_largest), sharp
 
 
 def _aggregate(problem: MultiLTE, tables: Sequence[NoiseMatrix], number: int, place: Place) -> WorstAggregate:

@@ -126,7 +126,7 @@ def _table(artifact: Artifact, problem: MultiLTE, party: int) -> Table:
     if artifact.share is None:
         if artifact.q is not None:
             raise refused("The tables of a joint plan must be finite", "a geometric tail")
-        if problem.method != "joint":
+        if problem.method not in ("joint", "alone"):
             raise refused(f'With method = "{problem.method}" every party must add a share of noise', "a finite table")
         if artifact.outside == "error" and (first, final) != (0, last):
             raise refused(f"Every input 0..{last} must have a row", f"rows for {first}..{final} only")
@@ -137,6 +137,10 @@ def _table(artifact: Artifact, problem: MultiLTE, party: int) -> Table:
             raise refused(rule, f"outputs {low}..{high}")
         return artifact.matrix(last)
     share = artifact.share
+    if problem.method == "alone" or problem.watched:
+        raise refused(
+            'With an observer, or with method = "alone", every party must have a finite table', "a share of noise"
+        )
     if artifact.outside != "geometric":
         raise refused('outside must be "geometric" with a share of noise', artifact.outside)
     noise = SharedNoise(last, artifact.q or Fraction(1, 2), share.beta, share.factor, share.contraction,
@@ -286,7 +290,7 @@ def check_size(problem: MultiLTE, tables: Sequence[Table]) -> None:
             length = max(length, table_reach(table), outputs * max(laws, inputs))
         steps = max(steps, inputs * max(map(len, table.rows), default=0))
     steps = max(steps, total * total * len(kinds) // 512)
-    if total:  # every set of honest parties is looked at, in every world
+    if total and problem.method == "joint":  # every set of honest parties is looked at, in every world
         sets = number_of_sets(problem.honest, list(kinds.values()))
         steps = max(steps, min(sets, MOST_SETS) * len(problem.worlds) * problem.honest * secrets * total)
     if length > MOST_PLACES or steps > MOST_STEPS or balls > MOST_BALLS:

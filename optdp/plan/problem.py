@@ -12,6 +12,10 @@ an observer sees is the aggregate `S = s_1 + .. + s_m`, an estimate of `f_1 x_1 
 with `Delta = max over i of |f_i| D_i`, so that a whole contribution is protected at epsilon. With `honest = t < m` the
 second line holds for the sum over every set of `t` parties: whoever sees the aggregate and knows inputs and noise of
 the other `m - t` can subtract them (Remark 4). A larger set is then private too: it adds independent terms.
+
+With `method = "alone"`, which an `observer` chooses, every table is private by itself: the second line holds for `s_i`
+instead of `S`, in each of the worlds that the observer of party `i` holds possible (`people.observer`). The aggregate,
+and all that the other parties know, is then computed from `s_i` and from what does not depend on the person.
 """
 
 from __future__ import annotations
@@ -27,21 +31,26 @@ from pydantic import StrictInt
 
 from optdp.errors import ProblemError
 from optdp.files.models import Exact, Problem, entries, entry
-from optdp.numbers.exact import Number, geometric_ratio, precision, show, to_fraction, upper_fraction
+from optdp.numbers.exact import Number, geometric_ratio, precision, show, shown, to_fraction, upper_fraction
 from optdp.numbers.sgdl import SGDL
-from optdp.people.files import AnyParty, World, made
+from optdp.people.files import AnyParty, Watching, World, made
+from optdp.people.observer import Observer
 from optdp.people.population import Population
-from optdp.single.problem import Objective, check_choices, check_fallback, fallback, wanted
+from optdp.single.problem import Objective, SingleLTE, check_choices, check_fallback, fallback, wanted
 
 if TYPE_CHECKING:
     from optdp.plan.solve import PlanSolution  # noqa: F401  # what its problems are solved by
 
-Method = Literal["joint", "divisible", "geometric"]
+Method = Literal["joint", "divisible", "geometric", "alone"]
 Contraction = Literal["optimal", "scaled", "shifts", "none", "algorithm-5"]
 LARGEST_FACTOR = 1000
 """The largest coefficient of a weighted sum."""
 MOST_PARTIES = 1000
 Made = TypeVar("Made")
+
+
+MOST_PRODUCTS, MOST_ENTRIES = 2_000_000, 4_000
+"""The most products of vertices, and of entries in all tables, of a joint plan with an observer."""
 
 
 def each_once(keys: Iterable[Hashable], make: Callable[[int], Made]) -> list[Made]:
@@ -84,6 +93,16 @@ def _worlds(given: Sequence[Sequence[Population]]) -> tuple[tuple[Population, ..
     return tuple(tuple(world) for world in given)
 
 
+def _watching(given: Observer | Sequence[Observer | None] | None) -> Observer | tuple[Observer | None, ...] | None:
+    if given is None or isinstance(given, Observer):
+        return given
+    if not isinstance(given, list | tuple) or not all(one is None or isinstance(one, Observer) for one in given):
+        raise ProblemError(
+            f"observer must be one Observer for all, or a list with one, or None, for each party. Found {shown(given)}."
+        )
+    return tuple(given)
+
+
 @frozen(eq=False, repr=False, slots=False)
 class MultiLTE(Problem["PlanSolution"]):
     """The best tables for several entities whose reports are added before anybody sees them.
@@ -93,7 +112,9 @@ class MultiLTE(Problem["PlanSolution"]):
     parties : who is counted by each entity. The entities are independent of each other.
     epsilon : the wanted privacy of every person, under the priors, for one whole contribution.
     honest : how many parties are surely honest; the others may tell the observer all they know. By default all.
-    method : "joint" (one plan for all), "divisible" (section VI: each designs alone), "geometric" (the baseline).
+    method : "joint" (one plan for all), "divisible" (section VI: each designs alone), "geometric" (the baseline), or
+        "alone" (each table is private on its own). By default "joint"; with an observer, "alone" where a joint plan
+        is out of reach.
     objective : the mean "mae" or "mse" of the aggregate.
     fallback_epsilon : also ordinary differential privacy of every table at this level, whatever anybody knows.
     f : the coefficients of a weighted sum, integers; all 1 by default.
@@ -101,6 +122,9 @@ class MultiLTE(Problem["PlanSolution"]):
     also : further worlds, each with one population for each party, in which the same privacy must hold.
     contraction : with "divisible", how inputs are moved before noise is added: "optimal", "scaled", "shifts" (VI-D),
         "none" or "algorithm-5" (appendix B).
+    observer : an `Observer` for the people of every party, or a list with one, or None, for each party's own: the
+        guarantee holds for everybody who knows so much about the others. In a joint plan, that is about the people of
+        all parties; with "alone" about those of the person's own, and anything about other parties.
 
     Examples
     --------
@@ -114,7 +138,7 @@ class MultiLTE(Problem["PlanSolution"]):
     parties: tuple[Population, ...] = field(converter=_members, metadata=entry(list[AnyParty]))
     epsilon: Fraction = field(converter=wanted, metadata=entry(Exact))
     _honest: int | None = field(default=None, metadata=entry(StrictInt | None))
-    method: Method = field(default="joint", metadata=entry(Method))
+    _method: Method | None = field(default=None, metadata=entry(Method | None))
     objective: Objective = field(default="mae", metadata=entry(Objective))
     fallback_epsilon: Fraction | None = field(default=None, converter=fallback, metadata=entry(Exact | None))
     _f: tuple[int, ...] | None = field(
@@ -129,6 +153,12 @@ class MultiLTE(Problem["PlanSolution"]):
     )
     also: tuple[tuple[Population, ...], ...] = field(default=(), converter=_worlds, metadata=entry(list[World]))
     contraction: Contraction = field(default="optimal", metadata=entry(Contraction))
+    _observers: Observer | tuple[Observer | None, ...] | None = field(
+        default=None,
+        converter=_watching,
+        alias="observer",
+        metadata=entry(Watching | None, "What somebody may know about the people of any party; a party's own wins."),
+    )
 
     @classmethod
     def from_file(cls, file: Any) -> MultiLTE:
@@ -142,7 +172,12 @@ class MultiLTE(Problem["PlanSolution"]):
             )
         built = iter(made(list(chain.from_iterable(every))))
         worlds = [list(islice(built, len(parties))) for parties in every]
-        return cls(**entries(file, parties=worlds[0], also=worlds[1:]))
+        if any(party.observer is not None for world in every[1:] for party in world):
+            raise ProblemError("A world of also must have no observer. Found one. Say a range instead of worlds.")
+        common = None if file.observer is None else file.observer.build()
+        own = [None if party.observer is None else party.observer.build() for party in file.parties]
+        observer = [one or common for one in own] if any(own) else common
+        return cls(**entries(file, parties=worlds[0], also=worlds[1:], observer=observer))
 
     def __attrs_post_init__(self) -> None:
         count = len(self.parties)
@@ -164,13 +199,125 @@ class MultiLTE(Problem["PlanSolution"]):
                         f"Party {i} must have the same inputs in every world: 0..{one.last}, contributions "
                         f"0..{one.largest}. Found 0..{other.last} and 0..{other.largest}."
                     )
-        if self.method != "joint" and (self.fallback_epsilon is not None or self.also):
+        if self.method not in ("joint", "alone") and (self.fallback_epsilon is not None or self.also):
             raise ProblemError(f'fallback_epsilon and also are for method = "joint". Found method = "{self.method}".')
+        self._check_observers()
+
+    def _check_observers(self) -> None:
+        given, count = self._observers, len(self.parties)
+        if isinstance(given, tuple) and len(given) != count:
+            raise ProblemError(
+                f"observer must be one for all, or one for each of the {count} parties. Found {len(given)}."
+            )
+        if self.method == "joint" and self.watched and self.apart:
+            raise ProblemError(f'A joint plan with an observer {self.apart}. Use method = "alone".')
+        if self.method != "alone":
+            if self.watched and self.method != "joint":
+                raise ProblemError(
+                    f'An observer is for method = "joint" or "alone". Found method = "{self.method}". Remove one.'
+                )
+            return
+        if self.also:
+            raise ProblemError(
+                'With method = "alone" there is one world, our own belief. Found also. Say a range instead.'
+            )
+        for i, one in enumerate(self.observers):
+            if one.epsilon is not None:
+                raise ProblemError(f"The epsilon of a plan is that of all its observers. Found one of party {i}'s own.")
+            try:
+                self.alone(i)
+            except ProblemError as error:
+                raise ProblemError(f"party {i}: {error}") from None
 
     @property
     def honest(self) -> int:
         """How many parties are surely honest."""
         return len(self.parties) if self._honest is None else self._honest
+
+    @property
+    def method(self) -> Method:
+        """How the plan is found."""
+        if self._method is not None:
+            return self._method
+        return "alone" if self.watched and self.apart else "joint"
+
+    @cached_property
+    def apart(self) -> str:
+        """Why a joint plan with the observers is out of reach; empty if it is not."""
+        if self.honest < len(self.parties) or self.fallback_epsilon is not None or self.also or set(self.f) != {1}:
+            return "needs honest parties only, no fallback, one world, and no coefficients"
+        if not 2 <= len(self.parties) <= 3:
+            return f"is for two or three parties. Found {len(self.parties)}"
+        products, entries = 1, 0.0
+        for population, observer in zip(self.parties, self.observers, strict=True):
+            independent = population.laws and "conservative" not in population.spec
+            if observer.known or observer.epsilon is not None or not independent or population.largest != 1:
+                return "needs independent people who contribute 0 or 1, none of them known"
+            crowds = observer.worlds(population).crowds
+            if len(population.laws) > 1 or len(crowds) > 1:
+                return "needs people of one kind in each party"
+            people, ends = population.size, [float(law[1]) for law in (crowds[0].low, crowds[0].high)]
+            low, high = (people * end for end in ends)
+            belief = float(population.laws[0][0][1])
+            reports = 6 * (people * belief * (1 - belief)) ** 0.5 + 2
+            span = high - low + 5 * ((low * (1 - ends[0])) ** 0.5 + (high * (1 - ends[1])) ** 0.5) + 2
+            products *= 1 if crowds[0].fixed else people + 1
+            entries += min(reports, people + 1) * min(span, people + 1)
+        if products > MOST_PRODUCTS or entries > MOST_ENTRIES:
+            return (
+                f"may have {MOST_PRODUCTS:,} products of vertices and {MOST_ENTRIES:,} entries in its tables. Found "
+                f"{products:,} and about {entries:,.0f}"
+            )
+        return ""
+
+    @property
+    def observers(self) -> tuple[Observer, ...]:
+        """Who is watching the people of each party; by default one who knows exactly the population."""
+        given = self._observers
+        if not isinstance(given, tuple):
+            given = (given,) * len(self.parties)
+        return tuple(one or Observer() for one in given)
+
+    @property
+    def watched(self) -> bool:
+        """Whether an observer is named who does not just know the priors."""
+        return any(one != Observer() for one in self.observers)
+
+    @cached_property
+    def _alone(self) -> dict[Hashable, SingleLTE]:
+        return {}
+
+    def alone(self, party: int, objective: Objective | None = None) -> SingleLTE:
+        """With method "alone", the problem of one party's table by itself (its outputs are then multiplied by `f`)."""
+        population, observer = self.parties[party], self.observers[party]
+        epsilon = self.step_epsilon(party) * population.largest
+        key = (id(population), observer, epsilon, objective or self.objective)
+        if key not in self._alone:  # parties that are alike share it
+            self._alone[key] = SingleLTE(
+                population, epsilon, self.fallback_epsilon, tail="none", never_worse=False,
+                objective=objective or self.objective, observer=observer,
+            )  # fmt: skip
+        return self._alone[key]
+
+    @property
+    def outside(self) -> str:
+        """A warning, if the belief about some party lies outside the range of its observer."""
+        far = [i for i in range(len(self.parties)) if self.watched and self.alone(i).outside]
+        return f"party {far[0]}: {self.alone(far[0]).outside}" if far else ""
+
+    @property
+    def promise(self) -> str:
+        """What its epsilon is called."""
+        return "epsilon for the observer" if self.watched else "epsilon under the priors"
+
+    @property
+    def watchers(self) -> list[tuple[str, str]]:
+        """The observers for a table of facts, if any is named."""
+        if not self.watched:
+            return []
+        if len(set(self.observers)) == 1:
+            return [("observer", self.observers[0].describe)]
+        return [(f"observer of party {i}", one.describe) for i, one in enumerate(self.observers)]
 
     @property
     def f(self) -> tuple[int, ...]:
@@ -229,7 +376,12 @@ class MultiLTE(Problem["PlanSolution"]):
             spec["divisor"] = show(self.divisor)
         if self.method == "divisible":
             spec["contraction"] = self.contraction
-        spec["parties"] = [dict(party.spec) for party in self.parties]
+        parties = [dict(party.spec) for party in self.parties]
+        if len(set(self.observers)) > 1:
+            parties = [own | {"observer": one.spec()} for own, one in zip(parties, self.observers, strict=True)]
+        elif self.watched:
+            spec["observer"] = self.observers[0].spec()
+        spec["parties"] = parties
         if self.also:
             spec["also"] = [{"parties": [dict(party.spec) for party in world]} for world in self.also]
         return spec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from pathlib import Path
@@ -14,18 +14,20 @@ import optdp.work as work
 from optdp.errors import CertificateError, OptdpError, ProblemError, SolverError
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import decimal_up, precision, show
-from optdp.plan.certificate import EXPLANATION, PlanCertificate, bounding, listed_parties
+from optdp.plan.certificate import PlanCertificate, bounding, listed_parties, meaning
 from optdp.plan.certify import certify_plan
 from optdp.plan.divisible import design, geometric
 from optdp.plan.format import Table, plan_files, write_plan
 from optdp.plan.joint import MOST_PRODUCTS, NARROW, ROOM, PlanDraft, Size, check_cells, descend, rounded, starts
 from optdp.plan.problem import MultiLTE, each_once
+from optdp.plan.together import designed
+from optdp.plan.together import rounded as written
 from optdp.sheet import Cell, Sheet, decimal
 from optdp.single.alternatives import no_data_sum, useless
 from optdp.single.bound import Prices
 from optdp.single.designed import Designed, shown_epsilon
 from optdp.single.problem import Objective, SingleLTE
-from optdp.single.solve import solve_single
+from optdp.single.solve import Solution, solve_single
 from optdp.work import Progress, announce, silent
 from optdp.work.account import Effort
 
@@ -33,6 +35,8 @@ RESERVES = {ROOM: Fraction(94, 100), NARROW: Fraction(996, 1000)}
 """The share of epsilon that the first plan spends, so that the programs have room for a slack."""
 MORE_TRIES, DESCENT = 100_000_000, 300_000_000
 """Work (`Effort`) after which no further start is tried, and after which a descent ends with what it has."""
+RESERVE, REPAIRS = 1 - 1e-9, 12
+"""The share of epsilon that a plan against observers spends; how often what it leaves to repair is looked at."""
 FITS = 'Use fewer or alike parties, a larger epsilon, or method = "divisible".'
 BITS = (62, 128)
 """Denominators of the tables, in turn, until the rounded plan is private."""
@@ -45,8 +49,8 @@ Found = tuple[tuple[Table, ...], PlanCertificate, str, str]
 class PlanSolution(Designed[MultiLTE, PlanCertificate]):
     """What came out for several entities: a table for each, their joint certificate, and the numbers asked for first.
 
-    `status` is "local optimum", "work limit", "designed alone", "baseline" or "interrupted". The lower bound holds
-    for every plan, and for one entity that holds all data.
+    `status` is "local optimum", "work limit", "designed alone", "each alone", "baseline" or "interrupted". The lower
+    bound holds for every plan, and for one entity that holds all data.
 
     Parameters
     ----------
@@ -132,7 +136,7 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
             "engine": self.engine,
             "seconds": round(self.seconds, 4),
             "note": self.remarks,
-            "meaning": EXPLANATION,
+            "meaning": meaning(problem),
         }
 
     def sheet(self) -> Sheet:
@@ -141,16 +145,17 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
         without = [] if figures["no_data_mae"] is None else [("MAE, without data", figures["no_data_mae"])]
         facts: list[tuple[str, Cell | str]] = [
             ("problem", f"{len(problem.parties)} parties, {problem.honest} surely honest"),
+            *problem.watchers,
             ("status", f"{self.status}  ({problem.method}, {self.seconds:.2f} s)"),
-            ("epsilon under the priors", f"{decimal(figures['certified_epsilon'])}  (wanted {figures['epsilon']})"),
+            (problem.promise, f"{decimal(figures['certified_epsilon'])}  (wanted {figures['epsilon']})"),
             *self.compared("MAE of the aggregate", self.baseline_mae, without),
         ]
         if problem.objective == "mse":
-            facts.append(("MSE of the aggregate", f"{self.mse:10.6f}"))
+            facts.append(("MSE of the aggregate", f"{self.mse:.6f}"))
         if problem.divisor != 1:
-            facts.append(("MAE of the average", f"{figures['average_mae']:10.6g}"))
+            facts.append(("MAE of the average", f"{figures['average_mae']:.6g}"))
         if self.lower_bound is not None:
-            bound = f"{float(self.lower_bound):10.6f}  (proved: one entity with all data)"
+            bound = f"{float(self.lower_bound):.6f}  (proved: one entity with all data)"
             facts.append(("no plan is below", bound))
         if self.remarks:
             facts.append(("note", self.remarks))
@@ -190,7 +195,7 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
                 }
                 for party, own in zip(self._members(), certificate.own_mae, strict=True)
             ],
-            "meaning": EXPLANATION,
+            "meaning": meaning(self.problem),
             "explained": "docs/guarantee.md",
         }
 
@@ -210,6 +215,7 @@ def solve_plan(problem: MultiLTE, backend: str = "highs", progress: Progress = s
     with precision():
         tables, certificate, status, note = METHODS[problem.method](problem, progress)
         engine = "blocks" if isinstance(tables[0], NoiseMatrix) else "shares"
+        engine = "alone" if problem.method == "alone" else "together" if problem.watched else engine
         bound, prices = None, None
         if status not in ("baseline", "interrupted"):
             try:
@@ -254,7 +260,33 @@ def _bound(problem: MultiLTE, progress: Progress) -> tuple[Fraction | None, Pric
     return found.lower_bound, found.prices
 
 
+def _together(problem: MultiLTE, progress: Progress) -> Found:
+    """A joint plan against observers with doubts; what the search leaves to repair is repaired step by step."""
+    plans = designed(problem, RESERVE, progress)
+    plan, status, share = next(plans), "local optimum", 0.0
+    try:
+        for better in plans:
+            plan = better
+    except KeyboardInterrupt:
+        status = "interrupted"
+    with work.certifying():
+        for _ in range(REPAIRS):
+            progress("rounding and certifying all products of vertices")
+            tables = written(plan.blurred(share), problem, BITS[0])
+            certificate = certify_plan(problem, tables)
+            try:
+                certificate.check(problem)
+            except CertificateError:
+                over = 1.0 if certificate.epsilon is None else float(certificate.epsilon / problem.epsilon) - 1
+                share = min(1.0, 2 * share + 2 * over + 1e-9)
+                continue
+            return tuple(tables), certificate, status, problem.outside
+    raise SolverError('No joint plan could be certified against the observer. Use method = "alone".')
+
+
 def _joint(problem: MultiLTE, progress: Progress) -> Found:
+    if problem.watched:
+        return _together(problem, progress)
     size = Size.of(problem)
     if size.products > MOST_PRODUCTS and problem.fallback_epsilon is None and not problem.also:
         found, certificate, status, note = _divisible(problem, progress)
@@ -314,9 +346,8 @@ def _proved(problem: MultiLTE, plan: PlanDraft, progress: Progress) -> tuple[tup
         except CertificateError as error:
             reason = str(error)
             continue
-        value, baseline = certificate.mae, problem.baseline_mae
-        if problem.objective == "mse":
-            value, baseline = certificate.mse, problem.baseline_mse
+        value = _value(problem, certificate)
+        baseline = problem.baseline_mae if problem.objective == "mae" else problem.baseline_mse
         if problem.fallback_epsilon is not None or value <= baseline:
             return tables, certificate
         return "geometric noise is at least as accurate as the plan that was found"
@@ -345,9 +376,62 @@ def _alone(problem: MultiLTE, reserve: Fraction, progress: Progress) -> list[Noi
     return each_once(zip(worlds, steps, strict=True), table_of)
 
 
+def _private_alone(problem: MultiLTE, progress: Progress) -> Found:
+    """For each party the best table that is private by itself.
+
+    What is best for a party need not be best for the sum, as errors of many parties add up like squares: tables with
+    the least absolute error and such with the least squared one are tried, and those with the better sum are kept.
+    """
+    best: tuple[tuple[Table, ...], PlanCertificate] | None = None
+    status, note = "each alone", "each table is private on its own, so the sum is, whatever the other parties tell"
+    if problem.watched and problem.apart:
+        note += f"; a joint plan {problem.apart}"
+    kinds: tuple[Objective, ...] = ("mae", "mse")
+    for kind in kinds if problem.objective == "mae" else kinds[::-1]:
+        wholes = [problem.alone(i, kind) for i in range(len(problem.parties))]
+
+        def solved(i: int, wholes: list[SingleLTE] = wholes) -> Solution:
+            progress(f"party {i}: a table that is private alone")
+            return solve_single(wholes[i], progress=progress)
+
+        found = each_once(map(id, wholes), solved)
+        interrupted = any(own.status == "interrupted" for own in found)
+        status = "interrupted" if interrupted else status
+        if not interrupted or best is None:
+            progress("certifying the plan")
+            tables = [_times(own.mechanism, f) for own, f in zip(found, problem.f, strict=True)]
+            certificate = certify_plan(problem, tables)
+            certificate.check(problem)
+            if best is None or _value(problem, certificate) < _value(problem, best[1]):
+                best = tuple(tables), certificate
+        if interrupted:
+            break
+    assert best is not None
+    baseline = problem.baseline_mae if problem.objective == "mae" else problem.baseline_mse
+    shared = ""
+    if _value(problem, best[1]) > baseline:
+        who = "all parties" if problem.honest == len(problem.parties) else f"{problem.honest} parties"
+        shared = f'if {who} are surely honest, shared geometric noise does better: method = "geometric"'
+    return *best, status, "; ".join(filter(None, (note, shared, problem.outside)))
+
+
+def _value(problem: MultiLTE, certificate: PlanCertificate) -> Fraction:
+    return certificate.mae if problem.objective == "mae" else certificate.mse
+
+
+def _times(table: NoiseMatrix, factor: int) -> NoiseMatrix:
+    """The same table with every output multiplied."""
+    if factor == 1:
+        return table
+    rows = tuple(tuple(sorted((factor * s, weight) for s, weight in row)) for row in table.rows)
+    low, high = sorted(factor * s for s in table.outputs)
+    return replace(table, outputs=(low, high), rows=rows)
+
+
 METHODS: dict[str, Callable[[MultiLTE, Progress], Found]] = {
     "joint": _joint,
     "divisible": _divisible,
     "geometric": lambda problem, _: _baseline(problem),
+    "alone": _private_alone,
 }
 """How a plan is found."""

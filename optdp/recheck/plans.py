@@ -1,27 +1,37 @@
 """The problem of several entities, and their plan if its tables are finite.
 
-**Finite tables.** Given `w`, the sum of the reports of honest parties has the law `u_w * v_2 * .. * v_t`: polynomials
-are multiplied, and every quotient is looked at, for every set of `honest` parties. Larger sets add independent terms,
-which raises no quotient.
+**Tables that are private on their own** (method "alone") are looked at one by one, each with the eyes of its observer
+(`observers`). What anybody else sees, or knows of other parties, is computed from such a report and from what does not
+depend on the person.
+
+**Other finite tables.** Given `w`, the sum of the reports of honest parties has the law `u_w * v_2 * .. * v_t`:
+polynomials are multiplied, and every quotient is looked at, for every set of `honest` parties. Larger sets add
+independent terms, which raises no quotient.
+
+**An observer of a joint plan** is in doubt about the people of all parties. The difference of the two sides is affine
+in every other person's law, so that everybody is at an end where it is largest, and only how many people of each party
+are at which end counts: every product of these numbers is looked at.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
-from itertools import pairwise
+from functools import cached_property, reduce
+from itertools import pairwise, product
 from typing import Any
 
 from .bounds import Program
+from .boxes import observed_quotient
 from .claims import demand
 from .enclosures import Pair, both_ways, noise_ratio, worst_of
 from .entity import Entity, Table
 from .fields import check_epsilons, exact_number, list_of, one_of, table_with, whole_number
-from .laws import POINT, Law, convolved, exact_law, shortened
+from .laws import POINT, Law, common_unit, convolved, exact_law, multiplied, shortened
+from .observers import Kind, Observer, read_observers
 from .priors import Prior, independent, read_prior
 from .reading import canonical
 from .verdict import must, spend
@@ -41,6 +51,10 @@ class Plan:
     f: Sequence[int]
     power: int
     """Of the error in the objective."""
+    alone: bool
+    """Whether each table must be private on its own."""
+    observers: Sequence[Observer | None]
+    """Who is watching each party; None: somebody who knows exactly the prior."""
 
     @cached_property
     def sensitivity(self) -> int:
@@ -67,11 +81,10 @@ class Figures:
 def read_plan(problem: Any, tables: Sequence[Table]) -> Plan:
     spec = table_with(
         problem, "problem", "kind epsilon parties",
-        "method honest objective fallback_epsilon f divisor contraction also title source notes expect",
+        "method honest objective fallback_epsilon f divisor contraction also observer title source notes expect",
     )  # fmt: skip
     one_of(spec["kind"], "kind", "multi-lte")
     epsilon, fallback = check_epsilons(spec)
-    method = one_of(spec.get("method", "joint"), "method", "joint divisible geometric")
     power = 1 if one_of(spec.get("objective", "mae"), "objective", "mae mse") == "mae" else 2
     one_of(spec.get("contraction", "optimal"), "contraction", "optimal scaled shifts none algorithm-5")
     divisor = exact_number(spec.get("divisor", 1), "divisor")
@@ -82,15 +95,27 @@ def read_plan(problem: Any, tables: Sequence[Table]) -> Plan:
     must(len(f) == count and 0 not in f, "f must be one coefficient for each party, not 0", f)
     also = [table_with(world, "a world", "parties")["parties"] for world in list_of(spec.get("also", []), "also")]
     lists = [spec["parties"], *(list_of(parties, "parties") for parties in also)]
-    right = method == "joint" or (fallback is None and not also)
-    must(right, "also and fallback_epsilon are for joint", method)
     must(all(len(world) == count for world in lists), "Every world must have every party", len(lists))
     must(len(tables) == count, "A plan must have a table for each party", len(tables))
     names, worlds = _read_worlds(lists)
-    plan = Plan(tables, worlds, names, epsilon, fallback, honest, f, power)
+    observers = _read_observers(spec, worlds[0], epsilon)
+    method = spec.get("method")
+    must(method is not None or not any(observers), "A plan with an observer must say its method", method)
+    method = "joint" if method is None else method
+    one_of(method, "method", "joint divisible geometric alone")
+    right = method == "joint" or (not also and (fallback is None or method == "alone"))
+    must(right, "also and fallback_epsilon are for joint", method)
+    must(method in ("joint", "alone") or not any(observers), "An observer is for joint or alone", method)
+    plan = Plan(tables, worlds, names, epsilon, fallback, honest, f, power, method == "alone", observers)
     laws = {None if table.tail is None else table.tail["law"] for table in tables}
     must(laws in ({None}, {"sgdl"}), "Tables must be all finite, or all with shares of noise", laws)
-    must(laws == {"sgdl"} or method == "joint", f'With method = "{method}" parties must add shares of noise', laws)
+    finite = method == "alone" or any(observers)
+    must(laws == {None} or not finite, "Tables with an observer, or private on their own, must be finite", laws)
+    must(
+        laws == {"sgdl"} or method in ("joint", "alone"),
+        f'With method = "{method}" parties must add shares of noise',
+        laws,
+    )
     for i in range(count):
         _check_fit(plan, i, method)
     return plan
@@ -103,17 +128,33 @@ def _read_worlds(lists: Sequence[Sequence[Any]]) -> tuple[list[list[bytes]], lis
     for party in (party for world in lists for party in world):
         name = canonical(party)
         if name not in known:
-            known[name] = read_prior(party, "unit")
+            must(isinstance(party, dict), "A party must be a table", party)
+            known[name] = read_prior({key: value for key, value in party.items() if key != "observer"}, "unit")
             unit = party.get("unit", "")
             must(isinstance(unit, str), "unit must be text", unit)
             units.add(unit)
     must(len(units) == 1, "All parties must count in one unit", sorted(units))
+    plain = all(party.get("observer") is None for world in lists[1:] for party in world)
+    must(plain, "A world of also must have no observer", "one")
     names = [[canonical(party) for party in world] for world in lists]
     worlds = [[known[name] for name in world] for world in names]
     for world in worlds:
         alike = all((a.last, a.largest) == (b.last, b.largest) for a, b in zip(world, worlds[0], strict=True))
         must(alike, "Parties must have the same inputs and contributions in every world", len(worlds))
     return names, worlds
+
+
+def _read_observers(spec: Mapping[str, Any], priors: Sequence[Prior], epsilon: Fraction) -> list[Observer | None]:
+    """Who is watching each party: the one that it names, or else the one of all."""
+    found: list[Observer | None] = []
+    for party, prior in zip(spec["parties"], priors, strict=True):
+        stated = party.get("observer")
+        stated = spec.get("observer") if stated is None else stated
+        stated = {} if stated is None else stated
+        must(isinstance(stated, dict) and "epsilon" not in stated, "An observer of a plan has no epsilon", stated)
+        listed = read_observers(stated, party, prior, epsilon)
+        found.append(listed[0] if listed else None)
+    return found
 
 
 def _check_fit(plan: Plan, party: int, method: str) -> None:
@@ -141,14 +182,31 @@ def bounding(plan: Plan) -> Program | None:
     merged = []
     for world in plan.worlds[:1] if shifted else plan.worlds:
         laws = {law for prior in world for law in prior.laws}
-        if len(laws) != 1 or not all(prior.laws for prior in world) or any(f != 1 for f in plan.f):
+        if (
+            _unlike(plan.observers)
+            or len(laws) != 1
+            or not all(prior.laws for prior in world)
+            or any(f != 1 for f in plan.f)
+        ):
             return None
         (law,) = laws
         if len(law) != 2:
             return None
         merged.append(independent({law: sum(sum(prior.laws.values()) for prior in world)}, None))
     weights = [Fraction(1)] + [Fraction(0)] * (len(merged) - 1)
-    return Program(merged, weights, plan.power, False, plan.epsilon, Fraction(1, 2), False, False, None, 1)
+    chain: Fraction | None = None
+    watching: list[Observer] = []
+    if (one := plan.observers[0]) is not None:  # of everybody, as all know the same
+        chain = plan.epsilon if one.known is None else None
+        people = sum(sum(prior.laws.values()) for prior in plan.worlds[0])
+        watching = [replace(one, kinds=tuple(replace(kind, count=people) for kind in one.kinds))]
+    return Program(merged, weights, plan.power, False, plan.epsilon, Fraction(1, 2), False, False, chain, 1, watching)
+
+
+def _unlike(observers: Sequence[Observer | None]) -> bool:
+    """Whether some know more than others."""
+    told = {None if one is None else (one.known, *((kind.low, kind.high) for kind in one.kinds)) for one in observers}
+    return len(told) > 1
 
 
 def demand_privacy(plan: Plan, quotients: Sequence[Fraction | None]) -> None:
@@ -163,7 +221,12 @@ def joint_figures(plan: Plan) -> Figures:
     must(len(plan.tables) <= 64, "A joint plan must have at most 64 parties", len(plan.tables))
     entities = [Entity(table, prior.last, prior.last) for table, prior in zip(plan.tables, plan.worlds[0], strict=True)]
     worst: list[Fraction | None] = [Fraction(1)] * len(entities)
-    for world, names in zip(plan.worlds, plan.names, strict=True):
+    if plan.alone:
+        worst = [_own_quotient(*own) for own in zip(entities, plan.worlds[0], plan.observers, strict=True)]
+    elif any(plan.observers):
+        worst = _vertex_products(plan, entities)
+    listed = () if plan.alone or any(plan.observers) else zip(plan.worlds, plan.names, strict=True)
+    for world, names in listed:
         keys = [(name, entity.table.bare) for name, entity in zip(names, entities, strict=True)]
         kinds = list(dict.fromkeys(keys))  # parties that are alike in everything are looked at once
         members = [keys.index(key) for key in kinds]
@@ -177,6 +240,52 @@ def joint_figures(plan: Plan) -> Figures:
         errors.append(shortened(_error_law(entity, prior.total, f), relative=False))
         total = shortened(convolved(total, errors[-1]), relative=False)
     return Figures(worst, ordinary, [law.moment(1) for law in errors], total.moment(1), total.moment(2))
+
+
+def _own_quotient(entity: Entity, prior: Prior, observer: Observer | None) -> Fraction | None:
+    """The largest quotient of a step that one table shows by itself."""
+    if observer is None or observer.exact:
+        return entity.quotients(prior, False)
+    return entity.ordinary(1) if observer.known is None else observed_quotient(entity, observer, False)
+
+
+def _vertex_products(plan: Plan, entities: Sequence[Entity]) -> list[Fraction | None]:
+    """For each party the largest quotient of a step over all products of vertices."""
+    right = plan.honest == len(entities) and len(plan.worlds) == 1 and set(plan.f) == {1} and plan.fallback is None
+    must(right, "A joint plan with an observer must have honest parties, one world, no fallback and no f", plan.f)
+    totals, given = [], []
+    for entity, prior, observer in zip(entities, plan.worlds[0], plan.observers, strict=True):
+        laws = prior.laws
+        must(len(laws) == 1 and prior.largest == 1, "Its parties must have people of one kind, 0 or 1", len(laws))
+        ((law, count),) = laws.items()
+        kind = observer.kinds[0] if observer is not None and observer.kinds else Kind(law, law, count)
+        must(observer is None or observer.known == 0, "Nobody may be known to its observer", "known people")
+        totals.append([_report(entity, ends) for ends in _ends(kind, count)])
+        given.append([[_report(entity, replace(ends, first=w)) for w in (0, 1)] for ends in _ends(kind, count - 1)])
+    worst: list[Fraction | None] = []
+    for i, own in enumerate(given):
+        found: Fraction | None = Fraction(1)
+        for beside in product(*(total for j, total in enumerate(totals) if j != i)):
+            rest = reduce(convolved, beside)
+            for zero, one in own:
+                found = worst_of([found, _law_quotient(convolved(zero, rest), convolved(one, rest))])
+        worst.append(found)
+    return worst
+
+
+def _ends(kind: Kind, count: int) -> Iterator[Law]:
+    """The sum of `count` people, of whom 0, 1, .. are at the upper end."""
+    unit = common_unit((*kind.low, *kind.high), "a law")
+    low, high = ([int(chance * unit) for chance in law] for law in (kind.low, kind.high))
+    powers = []
+    for law in (low, high):
+        powers.append([[1]])
+        for _ in range(count):
+            spend(count, count * unit.bit_length())
+            powers[-1].append(multiplied(powers[-1][-1], law))
+    for k in range(1 if kind.fixed else count + 1):
+        spend(count, count * unit.bit_length())
+        yield exact_law(multiplied(powers[0][count - k], powers[1][k]), unit**count)
 
 
 def _honest_sets(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optdp.plan.certificate import EXPLANATION as PLAN_EXPLANATION
+from optdp.plan.certificate import meaning as plan_meaning
 from optdp.report.page import Child, Html, el
 from optdp.report.pictures import Floats, Heat, of_matrix, of_table
 from optdp.report.words import at_most, epsilon, headcount, less, odds_factor, people
@@ -119,13 +119,13 @@ def of_plan(solution: PlanSolution) -> Html:
     below = less(certificate.mae, problem.baseline_mae, "shared geometric noise")
     rows = [
         ("parties", f"{len(problem.parties)}, {problem.honest} surely honest"),
-        ("epsilon under the priors", with_factor(epsilon(eps), "" if eps is None else odds_factor(eps))),
+        (problem.promise, with_factor(epsilon(eps), "" if eps is None else odds_factor(eps))),
         ("mean error of the aggregate", f"{at_most(certificate.mae)}, {below}"),
         ("status", solution.status),
     ]
     shown = zip(solution.tables[:3], problem.parties[:3], strict=True)
     maps = [(f"party {i}", of_table(table, population)) for i, (table, population) in enumerate(shown)]
-    return fragment("optdp: a certified plan", rows, maps, solution.note, PLAN_EXPLANATION)
+    return fragment("optdp: a certified plan", rows, maps, solution.note, plan_meaning(problem))
 
 
 def of_order(solution: OrderSolution) -> Html:

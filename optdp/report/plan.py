@@ -14,6 +14,7 @@ import numpy as np
 from optdp.errors import OptdpError
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.mechanism.shared_noise import SharedNoise
+from optdp.plan.certificate import meaning
 from optdp.plan.format import VerifiedPlan
 from optdp.plan.worlds import epsilon_under, errors_by_total
 from optdp.report import page as html
@@ -97,8 +98,12 @@ def _matrices(found: VerifiedPlan, maps: Sequence[tuple[list[int], Heat]]) -> Se
     left = len(found.problem.parties) - sum(len(members) for members, _ in maps)
     return (
         html.paragraphs(
-            "Each row is the true sum of a party's people and says how likely each report is for it. Tables look odd "
-            "one by one: they are made to be private, and accurate, together."
+            "Each row is the true sum of a party's people and says how likely each report is for it. "
+            + (
+                "Each table is private on its own."
+                if found.problem.method == "alone"
+                else "Tables look odd one by one: they are made to be private, and accurate, together."
+            )
         ),
         html.chart("heatmap", "heat", "heat-0", "The table of a party as a heat map", captions[0], choice),
         html.paragraphs(f"The tables of {left:,} more parties are not drawn.") if left else None,
@@ -250,7 +255,7 @@ def top(found: VerifiedPlan, subject: str, unit: str) -> Html:
         subject,
         lead,
         (
-            html.tile(epsilon(eps), "epsilon under the priors", "Certified, for the people of every party."),
+            html.tile(epsilon(eps), problem.promise, "Certified, for the people of every party."),
             html.tile(
                 f"× {odds_factor(eps)}", "odds factor", "The most that any aggregate changes odds about one person."
             ),
@@ -259,7 +264,9 @@ def top(found: VerifiedPlan, subject: str, unit: str) -> Html:
                 f"{less(certificate.mae, problem.baseline_mae, 'shared geometric noise')}, which has "
                 f"{at_most(problem.baseline_mae)}.",
             ),
-            html.tile(
+            html.tile("each alone", "how it is private", "Whatever the other parties tell.")
+            if problem.method == "alone"
+            else html.tile(
                 f"{problem.honest} of {len(problem.parties)}", "parties surely honest", "The promise leans on them."
             ),
         ),
@@ -273,16 +280,22 @@ def claim(found: VerifiedPlan) -> Html:
     known = (
         f"one of the {len(problem.worlds)} worlds in the box below" if problem.also else "the priors in the box below"
     )
+    if problem.watched:
+        known = "within what the box below says"
     ordinary = _ordinary(found)
     held = "" if ordinary is None else f" All that holds then is the factor {odds_factor(ordinary)}."
     insider = "A party knows its own report, subtracts it from the aggregate, and sees the sum of the others. " + (
-        "This plan does not protect the people of one party from another party."
+        "Each table is private on its own: this plan keeps its promise to the people of one party against all other "
+        "parties together. Their own party knows their data."
+        if problem.method == "alone"
+        else "This plan does not protect the people of one party from another party."
         if problem.honest == len(problem.parties)
         else f"This plan keeps its promise against up to {len(problem.parties) - problem.honest} such parties who "
         "pool what they know, and against no more."
     )
+    single = html.term("A single report", f"Only the aggregate is private. Whoever sees one report learns more.{held}")
     limits = html.listed(
-        html.term("A single report", f"Only the aggregate is private. Whoever sees one report learns more.{held}"),
+        *(() if problem.method == "alone" else (single,)),
         html.term("The parties among themselves", insider),
         html.term(
             "A second release", f"A second aggregate of the same data, also a second draw, is not covered.{held}"
@@ -324,8 +337,14 @@ def assumptions(found: VerifiedPlan) -> Html:
                 html.paragraphs(f"And {len(same) - MOST_KINDS} further kinds of parties, as the plan's file has them.")
             )
     m, trusted = len(problem.parties), problem.honest
+    if problem.watched:
+        about = [f"{name[0].upper()}{name[1:]}: {known}." for name, known in problem.watchers]
+        parts.append(html.paragraphs(meaning(problem)))
+        parts.append(html.listed(*about, "The priors above are our own belief: the mean error is measured under them."))
     honest = (
-        "All parties are taken to be honest: they draw from their tables and tell nobody their reports."
+        "Only the person's own party is taken to be honest: it draws from its table."
+        if problem.method == "alone"
+        else "All parties are taken to be honest: they draw from their tables and tell nobody their reports."
         if trusted == m
         else f"At least {trusted} of the {m} parties are taken to be honest. The others may tell the observer all that "
         "they know."
@@ -343,7 +362,13 @@ def assumptions(found: VerifiedPlan) -> Html:
     return html.section(
         "assumptions",
         "What it rests on",
-        html.box("The assumptions: the priors", *parts, html.listed(*terms), kind="box prior", name="prior"),
+        html.box(
+            f"The assumptions: {'who may know what' if problem.watched else 'the priors'}",
+            *parts,
+            html.listed(*terms),
+            kind="box prior",
+            name="prior",
+        ),
         html.box(
             "The secure sum",
             html.paragraphs(
@@ -380,13 +405,14 @@ def parties(found: VerifiedPlan) -> Html:
         ]  # fmt: skip
         rows.append([*row, str(problem.f[i])] if weighted else row)
     more = len(problem.parties) - MOST_PARTIES
+    seen = "aggregate, or the report itself" if problem.method == "alone" else "aggregate"
     return html.section(
         "parties",
         "The parties",
         html.table([*head, "coefficient"] if weighted else head, rows, numbers=range(1, 7)),
         html.paragraphs(f"And {more:,} more parties.") if more > 0 else None,
         html.paragraphs(
-            "Epsilon is that of the party's people against whoever sees the aggregate. The ordinary epsilon is that of "
+            f"Epsilon is that of the party's people against whoever sees the {seen}. The ordinary epsilon is that of "
             "the party's own table, whatever anybody knows. The last column is the error of the report by itself."
         ),
     )

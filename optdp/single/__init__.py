@@ -12,5 +12,6 @@ KINDS = (
         bounded=True,
         compare="optdp.comparison:compare",
         compared="optdp.comparison:sheet",
+        observers="optdp.single.ladder:ladder",
     ),
 )

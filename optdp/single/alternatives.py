@@ -97,6 +97,11 @@ def no_data(problem: SingleLTE, objective: Objective | None = None) -> float:
     >>> round(no_data(SingleLTE(Population.binomial(100, "0.1"), epsilon="0.3")), 6)
     2.373576
     """
+    return best_guess(problem, objective)[1]
+
+
+def best_guess(problem: SingleLTE, objective: Objective | None = None) -> tuple[int, float]:
+    """What somebody publishes who looks at no data, and its mean error: the median, for "mse" the mean, rounded."""
     return _best_constant(*_belief(problem), objective or problem.objective)
 
 
@@ -119,7 +124,7 @@ def no_data_sum(parties: Sequence[Population], factors: Sequence[int], objective
             total = _added(total, part) if count & 1 else total
             count >>= 1
             part = _added(part, part) if count else part
-    return None if total is None else _best_constant(np.arange(len(total)), total, objective)
+    return None if total is None else _best_constant(np.arange(len(total)), total, objective)[1]
 
 
 def _stretched(law: Pmf, factor: int) -> Array | None:
@@ -140,13 +145,15 @@ def _added(one: Array | None, other: Array | None) -> Array | None:
     return law[_counting(law)]
 
 
-def _best_constant(inputs: Whole, weights: Array, objective: Objective) -> float:
+def _best_constant(inputs: Whole, weights: Array, objective: Objective) -> tuple[int, float]:
     half = np.searchsorted(np.add.accumulate(weights), np.add.reduce(weights) / 2)
-    apart = (inputs - inputs[min(int(half), len(inputs) - 1)]).astype(np.float64)
+    guess = int(inputs[min(int(half), len(inputs) - 1)])
+    apart = (inputs - guess).astype(np.float64)
     if objective == "mae":
-        return dot(weights, np.abs(apart))
-    apart -= round(dot(weights, apart))
-    return dot(weights, apart * apart)
+        return guess, dot(weights, np.abs(apart))
+    mean = round(dot(weights, apart))
+    apart -= mean
+    return guess + mean, dot(weights, apart * apart)
 
 
 def ordinary_best(problem: SingleLTE, objective: Objective | None = None) -> float | None:

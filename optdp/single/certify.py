@@ -24,7 +24,7 @@ from optdp.people.population import Population
 from optdp.single.laws import Laws, Shape, larger_quotient
 from optdp.single.over_time import OverTime
 from optdp.single.problem import SingleLTE
-from optdp.single.watch import epsilons
+from optdp.single.watch import epsilons as against
 from optdp.work.account import paced, spend
 
 EXPLANATION = (
@@ -142,9 +142,14 @@ def certify(problem: SingleLTE, matrix: NoiseMatrix, progress: Callable[[str], N
     with precision():
         shape = Shape.of(matrix)
         ordinary = ordinary_epsilon(problem, matrix)
-        observed = _observed(problem, matrix, ordinary, progress)
-        epsilon, seen = observed[0], observed if problem.observers != (Observer(),) else ()
+        epsilons = _observed(problem, matrix, ordinary, progress)
+        epsilon, seen = epsilons[0], epsilons if problem.observers != (Observer(),) else ()
         return Certificate(epsilon, ordinary, *_errors(problem, matrix, shape), tuple(seen))
+
+
+def observed(problem: SingleLTE, matrix: NoiseMatrix) -> list[Fraction | None]:
+    """The epsilon against each observer alone, whatever the outputs are called. To be called within `precision()`."""
+    return _observed(problem, matrix, ordinary_epsilon(problem, matrix), lambda _: None)
 
 
 def _observed(
@@ -152,7 +157,7 @@ def _observed(
 ) -> list[Fraction | None]:
     """The epsilon against each observer."""
     if problem.watched:
-        return epsilons(problem, matrix, ordinary, progress)
+        return against(problem, matrix, ordinary, progress)
     exact = any(one.exact for one in problem.observers)
     under = epsilon_of(matrix, Laws.build(problem, Shape.of(matrix)), progress) if exact else None
     return [under if one.exact else ordinary for one in problem.observers]

@@ -49,7 +49,7 @@ REFUSED = [
     ({"epsilon": "much"}, "epsilon must be a decimal or a fraction", "Found 'much'."),
     ({"fallback_epsilon": "1"}, "fallback_epsilon must be larger than epsilon = 1", "Found 1."),
     ({"fallback_epsilon": "0.5"}, "fallback_epsilon must be larger than epsilon = 1", "Found 0.5."),
-    ({"method": "best"}, "method: Input should be 'joint', 'divisible' or 'geometric'", "Found 'best'."),
+    ({"method": "best"}, "method: Input should be 'joint', 'divisible', 'geometric' or 'alone'", "Found 'best'."),
     ({"objective": "max"}, "objective: Input should be 'mae' or 'mse'", "Found 'max'."),
     ({"contraction": "half"}, "contraction: Input should be 'optimal'", "Found 'half'."),
     ({"method": "geometric", "fallback_epsilon": 2}, 'are for method = "joint"', 'Found method = "geometric".'),
