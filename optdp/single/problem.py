@@ -48,7 +48,11 @@ def checked_epsilon(value: Number, name: str = "epsilon") -> Fraction:
     return epsilon
 
 
-def wanted(value: Number | None) -> Fraction | None:
+def wanted(value: Number) -> Fraction:
+    return checked_epsilon(value)
+
+
+def _perhaps(value: Number | None) -> Fraction | None:
     return None if value is None else checked_epsilon(value)
 
 
@@ -121,7 +125,7 @@ class SingleLTE(Problem["Solution"]):
     populations: tuple[Population, ...] = field(
         converter=_priors, alias="population", metadata=entry(AnyPopulation | list[AnyPopulation])
     )
-    _epsilon: Fraction | None = field(default=None, converter=wanted, metadata=entry(Exact | None))
+    _epsilon: Fraction | None = field(default=None, converter=_perhaps, metadata=entry(Exact | None))
     _fallback_epsilon: Fraction | None = field(default=None, converter=fallback, metadata=entry(Exact | None))
     tail: Tail = field(default="geometric", metadata=entry(Tail))
     never_worse: bool = field(default=True, converter=bool, metadata=entry(StrictBool))

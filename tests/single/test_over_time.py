@@ -24,6 +24,7 @@ from optdp import (
     SingleLTE,
     Solution,
     Total,
+    ladder,
     load,
     solve,
     verify,
@@ -186,6 +187,18 @@ def test_random_problems_keep_their_total_by_both_checkers_and_the_ledger(seed: 
     spent = ledger.add(tmp_path / "a.json", count=releases).spent
     assert solution.over_time is not None
     assert spent == solution.over_time.epsilon <= total.epsilon
+
+
+def test_a_ladder_has_the_epsilon_of_each_release() -> None:
+    """The rung of ordinary privacy is the designed table; all others cost less."""
+    problem = SingleLTE(Population.binomial(8, "0.3"), releases=4, total=Total(4, "1e-6"), **PLAIN)
+    found = ladder(problem)
+    errors = [rung.error for rung in found.rungs]
+    assert None not in errors
+    ordinary = next(rung for rung in found.rungs if rung.label.startswith("everybody else"))
+    assert ordinary.error == pytest.approx(solve(problem).mae, rel=1e-6)
+    assert errors.index(ordinary.error) > 2
+    assert errors[0] < ordinary.error
 
 
 def _given(problem: SingleLTE) -> dict[str, Any]:
