@@ -280,8 +280,22 @@ def _together(problem: MultiLTE, progress: Progress) -> Found:
                 over = 1.0 if certificate.epsilon is None else float(certificate.epsilon / problem.epsilon) - 1
                 share = min(1.0, 2 * share + 2 * over + 1e-9)
                 continue
-            return tuple(tables), certificate, status, problem.outside
+            found: Found = tuple(tables), certificate, status, problem.outside
+            baseline = problem.baseline_mae if problem.objective == "mae" else problem.baseline_mse
+            return found if _value(problem, certificate) <= baseline else _no_worse(problem, found, progress)
     raise SolverError('No joint plan could be certified against the observer. Use method = "alone".')
+
+
+def _no_worse(problem: MultiLTE, found: Found, progress: Progress) -> Found:
+    """Where geometric noise is better than the plan that was found: tables that are private alone, if that helps."""
+    tables, _, status, note = _private_alone(problem.changed(method="alone"), progress)
+    finite = [table for table in tables if isinstance(table, NoiseMatrix)]
+    with work.certifying():
+        certificate = certify_plan(problem, finite)
+    if _value(problem, certificate) >= _value(problem, found[1]):
+        return found
+    certificate.check(problem)
+    return tables, certificate, status, note
 
 
 def _joint(problem: MultiLTE, progress: Progress) -> Found:

@@ -273,8 +273,8 @@ class _Search:
     def _step(self, plan: Plan, cost: float, delta: float) -> Plan:
         """The linear program of one step: entries `lower + v`, and what is violated."""
         rows = [plan.row(cut, self.bound) for cut in self.cuts]
-        slopes = np.array([slope for slope, _ in rows])
         now = np.concatenate([table.ravel() for table in plan.tables])
+        slopes = np.array([slope for slope, _ in rows]).reshape(len(rows), len(now))
         lower, upper = np.maximum(now - delta, 0.0), np.minimum(now + delta, 1.0)
         room = product(slopes, now - lower) - np.array([value for _, value in rows])
         size, count = len(now), len(rows)
@@ -301,7 +301,8 @@ def designed(problem: MultiLTE, reserve: float, progress: Progress) -> Iterator[
     crowds = crowds_of(problem)
     pairs = zip(problem.parties, crowds, strict=True)
     seats = tuple(seat_of(population, crowd) for population, crowd in pairs)
-    plan = Plan(seats, tuple(map(_mostly_true, seats)), 1 if problem.objective == "mae" else 2)
+    noise = min(0.1, exp(-float(problem.epsilon)))
+    plan = Plan(seats, tuple(_mostly_true(seat, noise) for seat in seats), 1 if problem.objective == "mae" else 2)
     every = [list(range(len(seat.total))) for seat in seats]
     grid = [
         sorted({round(k * (len(own) - 1) / (NODES - 1)) for k in range(NODES)} | {max(0, len(own) - 2)})
@@ -325,11 +326,11 @@ def designed(problem: MultiLTE, reserve: float, progress: Progress) -> Iterator[
         cost, delta = 4 * cost, 0.05
 
 
-def _mostly_true(seat: Seat) -> Array:
-    """Nine times in ten the input, as near as it can be reported, and else anything."""
+def _mostly_true(seat: Seat, noise: float) -> Array:
+    """The input, as near as it can be reported, but for a chance of `noise` anything."""
     wide = seat.shape[1]
     truth = np.clip(np.arange(seat.inputs[0], seat.inputs[1] + 1), *seat.outputs) - seat.outputs[0]
-    return np.asarray(0.9 * np.eye(wide)[truth] + 0.1 / wide)
+    return np.asarray((1 - noise) * np.eye(wide)[truth] + noise / wide)
 
 
 def rounded(plan: Plan, problem: MultiLTE, bits: int) -> list[NoiseMatrix]:

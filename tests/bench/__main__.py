@@ -32,6 +32,7 @@ from tests.bench.audit import audit
 from tests.bench.hostile import hostile
 from tests.bench.large import large
 from tests.bench.mutants import survivors
+from tests.bench.observers import observers
 from tests.bench.orders import orders
 from tests.bench.plans import large_plans, plans
 from tests.bench.samplers import samplers
@@ -202,6 +203,7 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "deploy": deploy,
     "plans": plans,
     "large-plans": large_plans,
+    "observers": observers,
     "large": large,
     "amplification": amplification,
     "shuffle": shuffle,
