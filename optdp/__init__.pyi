@@ -61,6 +61,7 @@ from .single.ladder import ladder as ladder
 from .single.measure import errors_by_input as errors_by_input
 from .single.measure import posterior as posterior
 from .single.measure import quotients as quotients
+from .single.over_time import Total as Total
 from .single.problem import SingleLTE as SingleLTE
 from .single.solve import Solution as Solution
 from .sweeps.run import sweep as sweep

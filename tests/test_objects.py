@@ -34,6 +34,7 @@ from optdp import (
     ShuffleHistogram,
     SingleLTE,
     Source,
+    Total,
     solve,
 )
 
@@ -63,6 +64,7 @@ PROBLEMS: dict[str, Callable[[], Any]] = {
     "single, geometric": lambda: SingleLTE(SMALL, epsilon="0.5", method="geometric"),
     "single, several priors": lambda: SingleLTE([CROWD, Population.binomial(60, "0.2")], epsilon="0.5"),
     "single, watched": lambda: SingleLTE(SMALL, epsilon="0.5", observer=Observer(known=2)),
+    "single, over time": lambda: SingleLTE(SMALL, epsilon="0.2", releases=12, total=Total(4, "1e-6")),
     "plan": lambda: MultiLTE(PAIR, epsilon="0.5", honest=1),
     "plan, divisible": lambda: MultiLTE(PAIR, epsilon="0.5", honest=1, method="divisible"),
     "plan, geometric": lambda: MultiLTE(PAIR, epsilon="0.5", honest=1, method="geometric"),
@@ -77,6 +79,7 @@ PROBLEMS: dict[str, Callable[[], Any]] = {
     "order": lambda: OrderShuffle(Groups.of([[0, 1, 2], [2, 3]], 5), alpha=1),
 }
 OTHERS: dict[str, Callable[[], Any]] = {
+    "a total": lambda: Total(4, "1e-6"),
     "sgdl": lambda: SGDL("1/3", "0.6"),
     "a source": lambda: Source(),
     "a source with a seed": lambda: Source(7),

@@ -18,14 +18,14 @@ ABSENT = (
 
 LOGIC = {
     "optdp.errors", "optdp.files.models",
-    "optdp.numbers", "optdp.numbers.exact", "optdp.numbers.pmf", "optdp.numbers.sgdl",
+    "optdp.numbers", "optdp.numbers.composition", "optdp.numbers.exact", "optdp.numbers.pmf", "optdp.numbers.sgdl",
     "optdp.work", "optdp.work.account",
     "optdp.single", "optdp.plan", "optdp.people.population", "optdp.single.problem",
     "optdp.plan.problem", "optdp.people.files", "optdp.people.observer", "optdp.single.watch",
     "optdp.mechanism.matrix", "optdp.single.laws", "optdp.single.certify", "optdp.single.window",
     "optdp.files", "optdp.people", "optdp.mechanism", "optdp.files.atomic", "optdp.files.canonical",
     "optdp.artifact", "optdp.single.format", "optdp.single.claims", "optdp.objects", "optdp.sheet", "optdp.kind",
-    "optdp.single.bound_proof", "optdp.single.verify", "optdp.single.explain",
+    "optdp.single.bound_proof", "optdp.single.over_time", "optdp.single.verify", "optdp.single.explain",
 }  # fmt: skip
 """What the verdict about one entity's artifact may rest on."""
 

@@ -139,6 +139,7 @@ def _proved(words: str, claim: Mapping[str, Any], proved: bool) -> list[tuple[st
 
 def _matrix(found: Verified, path: Path) -> Said:
     from optdp.numbers.exact import show
+    from optdp.single import over_time
     from optdp.single.certify import meaning
 
     certificate, claim, problem = found.certificate, found.artifact.claim, found.problem
@@ -148,6 +149,7 @@ def _matrix(found: Verified, path: Path) -> Said:
         "epsilon": show(problem.epsilon),
         "certified_epsilon": claim["epsilon"],
         "ordinary_epsilon": claim["ordinary_epsilon"],
+        **({"over_time": claim["over_time"]} if "over_time" in claim else {}),
         "mae": float(certificate.mae),
         "baseline_mae": float(problem.cap),
         "never_worse": certificate.never_worse,
@@ -158,6 +160,7 @@ def _matrix(found: Verified, path: Path) -> Said:
         *problem.watchers,
         (problem.promise, f"{decimal(claim['epsilon'])}  (wanted {figures['epsilon']})"),
         ("ordinary epsilon", ordinary(claim["ordinary_epsilon"])),
+        *([("over time", over_time.line(claim["over_time"]))] if "over_time" in claim else []),
         ("mean absolute error", f"{figures['mae']:.6f}  (geometric {figures['baseline_mae']:.6f})"),
         *_proved(bound_words(problem.tail), claim, found.bound_proved),
     ]

@@ -18,9 +18,10 @@ from optdp.errors import CertificateError, ProblemError
 from optdp.files import signature
 from optdp.files.atomic import name_of, write_bytes, write_new
 from optdp.files.canonical import shown
-from optdp.ledger import chain, composition
+from optdp.ledger import chain
 from optdp.ledger.chain import Chain, Entry
 from optdp.ledger.lock import alone
+from optdp.numbers import composition
 from optdp.numbers.exact import Number, check_whole, decimal_up, show
 from optdp.objects import Public
 from optdp.sheet import Cell, Listing, Sheet
@@ -92,7 +93,7 @@ class Ledger(Public):
         key: str | Path | None = None,
     ) -> Ledger:
         """Begin a ledger in a new file; `key`, a private key, signs it."""
-        most, small = chain.total_of(epsilon, delta)
+        most, small = composition.total_of(epsilon, delta)
         head = {
             "format": chain.FORMAT, "version": chain.VERSION, "epsilon": show(most), "delta": show(small),
             "planned": bool(planned), "note": chain.remark(note, "note"), "time": _now(),
@@ -118,7 +119,7 @@ class Ledger(Public):
     @classmethod
     def _of(cls, path: str | Path, found: Chain) -> Ledger:
         head, seal = found.head, found.seal
-        total = chain.total_of(head["epsilon"], head["delta"])
+        total = composition.total_of(head["epsilon"], head["delta"])
         ledger = cls(
             Path(path), *total, head["planned"], head["note"], head["time"], found.entries, seal.last, seal.public_key
         )

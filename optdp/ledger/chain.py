@@ -24,6 +24,7 @@ from typing import Any
 from optdp.errors import ArtifactError, CertificateError, ProblemError
 from optdp.files.atomic import name_of, read_bytes
 from optdp.files.canonical import canonical, parse, shown
+from optdp.numbers import composition
 from optdp.numbers.exact import show, to_fraction
 from optdp.objects import Public
 from optdp.work.account import EffortError
@@ -35,7 +36,6 @@ SEAL_KEYS = {"format", "version", "entries", "last", "public_key", "signature"}
 MOST_ENTRIES, MOST_BYTES, MOST_COUNT = 10_000, 32 * 1024 * 1024, 1_000_000
 LONGEST = 200
 """Characters of a note."""
-LARGEST_TOTAL = 1000
 _TIME = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]Z")
 _HEX = re.compile(r"[0-9a-f]+")
 
@@ -104,16 +104,6 @@ def remark(text: object, name: str) -> str:
     return text
 
 
-def total_of(epsilon: Any, delta: Any) -> tuple[Fraction, Fraction]:
-    """A total that a ledger may have."""
-    most, small = to_fraction(epsilon, "epsilon"), to_fraction(delta, "delta")
-    if not 0 < most <= LARGEST_TOTAL:
-        raise ProblemError(f"epsilon must be above 0 and at most {LARGEST_TOTAL:,}. Found {shown(str(epsilon))}.")
-    if not 0 <= small < 1 or 0 < small < Fraction(1, 10**100):
-        raise ProblemError(f"delta must be 0, or from 1e-100 to below 1. Found {shown(str(delta))}.")
-    return most, small
-
-
 def read(path: str | Path) -> Chain:
     """The ledger in a file: CertificateError if it was changed or cut, ArtifactError if it is none."""
     name = name_of(path)
@@ -157,7 +147,7 @@ def _chain(lines: list[bytes], head: dict[str, Any], seal: dict[str, Any]) -> Ch
     _check(head.keys() == HEAD_KEYS, "the first line is not as optdp writes it")
     _check(type(head["planned"]) is bool and _is(_TIME, head["time"]), "the first line is not as optdp writes it")
     try:
-        total_of(_number(head["epsilon"]), _number(head["delta"]))
+        composition.total_of(_number(head["epsilon"]), _number(head["delta"]))
         remark(head["note"], "note")
         entries = _entries(tables[1:], digests[1:])
     except ProblemError as error:

@@ -23,6 +23,7 @@ from .enclosures import mean_absolute, noise_ratio, worst_of
 from .entity import Entity, Errors, Table, crowd_mean, crowd_quotient, kept, read_table
 from .fields import check_epsilons, exact_number, list_of, one_of, table_with
 from .observers import Observer, read_observers
+from .over_time import check_over_time
 from .priors import Prior, read_prior
 from .verdict import Failed, Findings, Refused, must, printable, spend
 
@@ -240,12 +241,15 @@ def check_demands(problem: Problem, found: Figures) -> None:
 def check_claim(document: Mapping[str, Any], problem: Problem, found: Figures) -> tuple[str, ...]:
     """Everything that is claimed must hold; what is not looked at here is named."""
     claim = document["claim"]
-    known = "epsilon ordinary_epsilon mae mse worst_error baseline_mae never_worse lower_bound meaning explained"
+    known = (
+        "epsilon ordinary_epsilon over_time mae mse worst_error baseline_mae never_worse lower_bound meaning explained"
+    )
     check_keys(claim, f"{known} observed" if len(found.observed) > 1 else known)
     claimed_epsilon(claim, "epsilon", found.private, problem.factor)
     claimed_epsilon(claim, "ordinary_epsilon", found.ordinary, problem.factor)
     if len(found.observed) > 1:
         claimed_observed(claim, found.observed, problem.factor)
+    check_over_time(claim, found.ordinary, problem.factor)
     for name, value in found.errors.items():
         if name in claim:
             claimed(claim, name, value)

@@ -27,6 +27,7 @@ from optdp.report.words import (
     less,
     odds_factor,
 )
+from optdp.single import over_time
 from optdp.single.certify import meaning, mixed_prior
 from optdp.single.laws import secrets_of, steps_of
 from optdp.single.measure import Quotient, errors_by_input, quotients
@@ -123,12 +124,28 @@ def _claim(found: Verified) -> Html:
         "What is promised",
         words.claim("number", known, eps, problem.largest, problem.adjacency == "unit"),
         html.paragraphs(words.without_assumption(ordinary, eps, "this mechanism")),
+        _over_time(found),
         html.box(
             "What is not promised",
             words.not_promised(ordinary, eps, problem.largest, problem.populations[0].spec["kind"] != "others"),
             kind="box limits",
         ),
     )
+
+
+def _over_time(found: Verified) -> Html | None:
+    """What several releases tell together, if the artifact was designed for a number of them."""
+    claim = found.artifact.claim.get("over_time")
+    if claim is None:
+        return None
+    number, together = f"{claim['releases']:,}", epsilon(Fraction(claim["epsilon"]))
+    delta = over_time.brief(Fraction(claim["delta"]))
+    said = (
+        f"{number} numbers drawn from this table, also about the same people, tell no more together than one release "
+        f"with an ordinary epsilon of {together} and a delta of {delta}. That they are {number} at most must "
+        "have been decided beforehand."
+    )
+    return html.box("Over time", html.paragraphs(said, over_time.meaning(found.problem, claim["releases"])))
 
 
 def _assumptions(found: Verified) -> Html:

@@ -22,6 +22,7 @@ from optdp.objects import Public
 from optdp.people.observer import Observer
 from optdp.people.population import Population
 from optdp.single.laws import Laws, Shape, larger_quotient
+from optdp.single.over_time import OverTime
 from optdp.single.problem import SingleLTE
 from optdp.single.watch import epsilons as against
 from optdp.work.account import paced, spend
@@ -104,6 +105,7 @@ class Certificate(Public):
             raise CertificateError(
                 f"the ordinary epsilon must be at most fallback_epsilon = {float(asked):.12g}. Found {found}."
             )
+        OverTime.of(problem, self.ordinary_epsilon)  # raises unless all releases together keep the total
         if problem.never_worse and not self.never_worse:
             raise CertificateError(
                 f"no input may have a larger mean absolute error than geometric noise, {float(problem.cap):.12g}. "

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from optdp.errors import ArtifactError, CertificateError, ProblemError
 from optdp.files.canonical import shown
+from optdp.numbers.composition import LARGEST
 from optdp.numbers.exact import decimal_down, figure, to_fraction
 from optdp.single.bound_proof import Prices, proved_bound
+from optdp.single.over_time import MOST_RELEASES, composed
 from optdp.single.problem import SingleLTE
 from optdp.work.account import EffortError
 
@@ -44,6 +46,24 @@ def check_observed(found: Sequence[Fraction | None], claimed: Any) -> None:
         )
     for epsilon, stated in zip(found, claimed, strict=True):
         at_most("observed", epsilon, stated)
+
+
+def check_over_time(ordinary: Fraction | None, claim: Mapping[str, Any]) -> None:
+    """What several releases are claimed to have together must follow from the ordinary epsilon of one."""
+    if "over_time" not in claim:
+        return
+    stated = claim["over_time"]
+    if not isinstance(stated, dict) or stated.keys() != {"releases", "epsilon", "delta"}:
+        raise ArtifactError(f"The claim over_time must have releases, epsilon and delta. Found {shown(stated)}.")
+    releases, delta = stated["releases"], number(stated["delta"], "delta")
+    if type(releases) is not int or not 1 <= releases <= MOST_RELEASES or not 0 <= delta < 1:
+        raise ArtifactError(
+            f"The claim over_time must be of 1 to {MOST_RELEASES:,} releases, and a delta from 0 to below 1. "
+            f"Found {shown(stated)}."
+        )
+    if not 0 <= number(stated["epsilon"], "epsilon") <= LARGEST:
+        raise ArtifactError(f"The claim over_time must have an epsilon of 0 to {LARGEST}. Found {shown(stated)}.")
+    at_most("over_time", composed(releases, ordinary, delta), stated["epsilon"])
 
 
 def check_keys(claim: Mapping[str, Any], known: Set[str]) -> None:

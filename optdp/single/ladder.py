@@ -152,7 +152,8 @@ def ladder(
     Parameters
     ----------
     problem : SingleLTE
-        Who is counted and what is asked for; its own observer, if it names one, is a rung of its own.
+        Who is counted and what is asked for; its own observer, if it names one, is a rung of its own. With a total it
+        is the problem with the epsilon that was found for each release.
     progress : bool or callable, optional
         True prints to standard error; a function is called with a text.
     deadline : float, optional
@@ -183,7 +184,7 @@ def ladder(
     if not isinstance(problem, SingleLTE):
         raise ProblemError(f"A ladder of observers is for a SingleLTE. Found {shown(problem)}.")
     with reporting(progress) as say:
-        return _climbed(problem, say, deadline, seen)
+        return _climbed(problem.settled, say, deadline, seen)
 
 
 def steps(problem: SingleLTE) -> tuple[Step, ...]:

@@ -6,6 +6,7 @@
                 sum over s of |x - s| r(x, s) <= 2q / (1 - q^2)                  `never_worse`, condition (3)
                 r(x, s) <= e^f r(x', s)                                          `fallback_epsilon`, adjacent inputs
 
+With `releases` and a `total` for all of them, `f` is not given but found (`single.over_time`).
 With an `observer` the second line holds in each of the worlds that this observer holds possible (`people.observer`).
 `Pr[s | w] = sum over x of Pr[sum = x | w] r(x, s)`. With `tail="geometric"` the outputs outside `0..last` are
 geometric noise, `r(x, s) = (1-q)/(1+q) q^|x-s|`, and only the rest is decided.
@@ -19,14 +20,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from attrs import field, frozen
-from pydantic import StrictBool
+from pydantic import StrictBool, StrictInt
 
 from optdp.errors import ProblemError
 from optdp.files.models import Exact, Problem, entries, entry
-from optdp.numbers.exact import Number, geometric_ratio, show, shown, to_fraction
+from optdp.numbers.exact import Number, geometric_ratio, show, shown, there, to_fraction
 from optdp.people.files import AnyPopulation, Watching, made
 from optdp.people.observer import Observer, Worlds
 from optdp.people.population import Population
+from optdp.single.over_time import Total, TotalTable, as_total, each_of
 
 if TYPE_CHECKING:
     from optdp.single.solve import Solution  # noqa: F401  # what its problems are solved by
@@ -48,6 +50,10 @@ def checked_epsilon(value: Number, name: str = "epsilon") -> Fraction:
 
 def wanted(value: Number) -> Fraction:
     return checked_epsilon(value)
+
+
+def _perhaps(value: Number | None) -> Fraction | None:
+    return None if value is None else checked_epsilon(value)
 
 
 def fallback(value: Number | None) -> Fraction | None:
@@ -93,7 +99,7 @@ class SingleLTE(Problem["Solution"]):
     Parameters
     ----------
     population : who is counted; or several priors, under each of which the guarantee must hold (robust design).
-    epsilon : the wanted privacy under the prior, for one person's whole contribution.
+    epsilon : the wanted privacy under the prior, for one person's whole contribution; may be left out with a `total`.
     fallback_epsilon : also ordinary differential privacy at this level, whatever anybody knows.
     tail : "geometric" lets outputs leave `0..last` as in Theorem 1; "none" keeps them inside.
     never_worse : no input has a larger mean absolute error than under geometric noise (condition (3)).
@@ -103,6 +109,9 @@ class SingleLTE(Problem["Solution"]):
     weights : with several priors, how much each counts in the objective; by default only the first.
     observer : an `Observer` or several: the guarantee holds for each of them. By default one who knows exactly the
         population; then that is all that the guarantee rests on.
+    releases, total : so many releases from the same table, about the same people, are together to keep this `Total` of
+        ordinary differential privacy. The largest ordinary epsilon of each is found; it is the `fallback_epsilon`, and
+        without an `epsilon` under the prior it is the `epsilon`, for an observer who knows everybody else.
 
     Examples
     --------
@@ -116,8 +125,8 @@ class SingleLTE(Problem["Solution"]):
     populations: tuple[Population, ...] = field(
         converter=_priors, alias="population", metadata=entry(AnyPopulation | list[AnyPopulation])
     )
-    epsilon: Fraction = field(converter=wanted, metadata=entry(Exact))
-    fallback_epsilon: Fraction | None = field(default=None, converter=fallback, metadata=entry(Exact | None))
+    _epsilon: Fraction | None = field(default=None, converter=_perhaps, metadata=entry(Exact | None))
+    _fallback_epsilon: Fraction | None = field(default=None, converter=fallback, metadata=entry(Exact | None))
     tail: Tail = field(default="geometric", metadata=entry(Tail))
     never_worse: bool = field(default=True, converter=bool, metadata=entry(StrictBool))
     objective: Objective = field(default="mae", metadata=entry(Objective))
@@ -127,6 +136,8 @@ class SingleLTE(Problem["Solution"]):
     _observers: tuple[Observer, ...] | None = field(
         default=None, converter=_watching, alias="observer", metadata=entry(Watching | list[Watching] | None)
     )
+    releases: int | None = field(default=None, metadata=entry(StrictInt | None))
+    total: Total | None = field(default=None, converter=as_total, metadata=entry(TotalTable | None))
 
     @classmethod
     def from_file(cls, file: Any) -> SingleLTE:
@@ -137,6 +148,7 @@ class SingleLTE(Problem["Solution"]):
         priors, mix = self.populations, self.weights
         if not priors:
             raise ProblemError("population must be one prior or a list of several. Found an empty list.")
+        self._check_total()
         check_fallback(
             self.epsilon,
             self.fallback_epsilon,
@@ -155,6 +167,30 @@ class SingleLTE(Problem["Solution"]):
                 'method = "shifting" is for one prior, one kind of person and no fallback. Use method = "lp".'
             )
         self._check_observers()
+
+    def _check_total(self) -> None:
+        """A total is the one thing that says what the ordinary epsilon is."""
+        each = self.each
+        if each is None or self.total is None:
+            if self._epsilon is None:
+                raise ProblemError("epsilon is missing. Say how much one release may tell, or give releases and total.")
+            return
+        checked_epsilon(each, "What a total leaves for each release")
+        if self._fallback_epsilon is not None:
+            raise ProblemError("A total says what the fallback is. Found fallback_epsilon too. Remove one of them.")
+        listed = self._observers or ()
+        if self._epsilon is None and not all(one.known == "all" and one.epsilon is None for one in listed):
+            raise ProblemError("With a total an observer needs an epsilon of his own. Found none. Add epsilon.")
+        if self._epsilon is not None and any(one.known == "all" for one in listed):
+            raise ProblemError(
+                'A total says what holds against observers with known = "all". Found one of them, and an epsilon. '
+                "Remove the epsilon, or this observer."
+            )
+        if self._epsilon is not None and self._epsilon >= each:
+            raise ProblemError(
+                f"epsilon must be smaller than what the total leaves for each release, {show(each)}: {self.releases:,} "
+                f"of them, {self.total.describe}. Found {show(self._epsilon)}. Raise the total, or leave epsilon out."
+            )
 
     def _check_observers(self) -> None:
         first, *others = self.observers if self.observers else (None,)
@@ -182,10 +218,37 @@ class SingleLTE(Problem["Solution"]):
             raise ProblemError('method = "shifting" knows no observers. Use method = "lp".')
         assert self.worlds is not None  # which refuses what cannot be looked at
 
+    @cached_property
+    def each(self) -> Fraction | None:
+        """The largest ordinary epsilon of each release that keeps the total; None without a total."""
+        return each_of(self.releases, self.total)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The wanted privacy against the first observer."""
+        return there(self.each if self._epsilon is None else self._epsilon)
+
+    @property
+    def fallback_epsilon(self) -> Fraction | None:
+        """The wanted ordinary epsilon, if it is another one; with a total, what that leaves for each release."""
+        return self._fallback_epsilon if self.total is None or self._epsilon is None else self.each
+
+    @property
+    def settled(self) -> SingleLTE:
+        """The same problem with the epsilon that was found in place of the total: the one that a table answers."""
+        if self.total is None:
+            return self
+        named = None if self.observers == (Observer(),) else self.observers
+        return self.changed(
+            epsilon=self.epsilon, fallback_epsilon=self.fallback_epsilon, observer=named, releases=None, total=None
+        )
+
     @property
     def observers(self) -> tuple[Observer, ...]:
         """Against whom privacy is asked for."""
-        return (Observer(),) if self._observers is None else self._observers
+        if self._observers is None:
+            return (Observer(known="all"),) if self._epsilon is None else (Observer(),)
+        return self._observers
 
     @cached_property
     def watched(self) -> bool:
@@ -291,9 +354,13 @@ class SingleLTE(Problem["Solution"]):
     def spec(self) -> dict[str, Any]:
         """The problem as it stands in a file."""
         priors = [dict(prior.spec) for prior in self.populations]
-        spec: dict[str, Any] = {"kind": self.kind, "epsilon": show(self.epsilon)}
-        if self.fallback_epsilon is not None:
-            spec["fallback_epsilon"] = show(self.fallback_epsilon)
+        spec: dict[str, Any] = {"kind": self.kind}
+        if self._epsilon is not None:
+            spec["epsilon"] = show(self._epsilon)
+        if self._fallback_epsilon is not None:
+            spec["fallback_epsilon"] = show(self._fallback_epsilon)
+        if self.total is not None:
+            spec |= {"releases": self.releases, "total": self.total.spec()}
         spec |= {
             "tail": self.tail,
             "never_worse": self.never_worse,
@@ -304,7 +371,7 @@ class SingleLTE(Problem["Solution"]):
         if len(priors) > 1:
             spec["weights"] = [show(weight) for weight in self.weights]
         spec["population"] = priors[0] if len(priors) == 1 else priors
-        if self.observers != (Observer(),):
+        if self._observers is not None and self.observers != (Observer(),):
             listed = [one.spec() for one in self.observers]
             spec["observer"] = listed[0] if len(listed) == 1 else listed
         return spec

@@ -25,6 +25,7 @@ from optdp.single.designed import Designed, bars, shown_epsilon
 from optdp.single.engines import engine
 from optdp.single.format import Artifact, check_name, write
 from optdp.single.lp import NoiseLP, formulate
+from optdp.single.over_time import OverTime
 from optdp.single.problem import SingleLTE
 from optdp.single.repair import repair
 from optdp.single.shifting import shift_weights
@@ -106,9 +107,15 @@ class Solution(Designed[SingleLTE, Certificate]):
         """What a user should be told: the note, and what does at least as well with less."""
         return "; ".join(filter(None, (self.note, self.alternatives.remark(self.value))))
 
+    @cached_property
+    def over_time(self) -> OverTime | None:
+        """What all releases together give away, proved from the ordinary epsilon of one; None without a total."""
+        return OverTime.of(self.problem, self.certificate.ordinary_epsilon)
+
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""
         certificate = self.certificate
+        together = {} if self.over_time is None else {"over_time": self.over_time.summary()}
         return {
             "kind": self.problem.kind,
             "status": self.status,
@@ -122,6 +129,7 @@ class Solution(Designed[SingleLTE, Certificate]):
             "epsilon": show(self.problem.epsilon),
             "certified_epsilon": shown_epsilon(certificate.epsilon, self.problem.epsilon),
             "ordinary_epsilon": shown_epsilon(certificate.ordinary_epsilon),
+            **together,
             "never_worse": certificate.never_worse,
             "backend": self.backend,
             "engine": self.engine,
@@ -139,6 +147,7 @@ class Solution(Designed[SingleLTE, Certificate]):
             ("status", f"{self.status}  ({self.backend}, {self.engine}, {self.seconds:.2f} s)"),
             (problem.promise, f"{decimal(figures['certified_epsilon'])}  (wanted {figures['epsilon']})"),
             ("ordinary epsilon", ordinary(figures["ordinary_epsilon"])),
+            *([] if self.over_time is None else [("over time", self.over_time.line)]),
             *self.compared("MAE, optdp", self.baseline_mae, self.alternatives.named("mae")),
         ]
         if problem.objective == "mse":
@@ -149,7 +158,8 @@ class Solution(Designed[SingleLTE, Certificate]):
             facts.append(("note", self.remarks))
         if problem.advice:
             facts.append(("advice", problem.advice))
-        return Sheet(tuple(facts), meaning=figures["meaning"])
+        remarks = () if self.over_time is None else (self.over_time.meaning,)
+        return Sheet(tuple(facts), remarks=remarks, meaning=figures["meaning"])
 
     def digest(self) -> str:
         """The `sha256` that its file states."""
@@ -170,6 +180,7 @@ class Solution(Designed[SingleLTE, Certificate]):
             "epsilon": shown_epsilon(certificate.epsilon, self.problem.epsilon),
             **({"observed": observed} if len(observed) > 1 else {}),
             "ordinary_epsilon": shown_epsilon(certificate.ordinary_epsilon),
+            **({} if self.over_time is None else {"over_time": self.over_time.claim()}),
             "mae": decimal_up(certificate.mae),
             "mse": decimal_up(certificate.mse),
             "worst_error": decimal_up(certificate.worst_error),
@@ -187,7 +198,7 @@ class Solution(Designed[SingleLTE, Certificate]):
             rows=matrix.rows,
             outside=matrix.outside,
             q=matrix.q,
-            problem=self.problem.spec(),
+            problem=self.problem.settled.spec(),
             claim=claim,
             provenance=provenance,
         )

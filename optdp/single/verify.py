@@ -8,13 +8,23 @@ from dataclasses import dataclass
 from optdp.errors import ArtifactError, CertificateError, ProblemError
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.single.certify import Certificate, certify
-from optdp.single.claims import at_most, check_keys, check_observed, proves
+from optdp.single.claims import at_most, check_keys, check_observed, check_over_time, proves
 from optdp.single.format import Artifact
 from optdp.single.problem import SingleLTE
 
 CLAIMS = ("mae", "mse", "worst_error", "baseline_mae")
 """Upper bounds that a claim may state besides its epsilons, and that are recomputed."""
-KEYS = {"epsilon", "observed", "ordinary_epsilon", *CLAIMS, "never_worse", "lower_bound", "meaning", "explained"}
+KEYS = {
+    "epsilon",
+    "observed",
+    "ordinary_epsilon",
+    "over_time",
+    *CLAIMS,
+    "never_worse",
+    "lower_bound",
+    "meaning",
+    "explained",
+}
 """All that a claim may say."""
 
 
@@ -67,6 +77,7 @@ def verify_matrix(artifact: Artifact, problem: SingleLTE, matrix: NoiseMatrix, b
     at_most("epsilon", certificate.epsilon, claim.get("epsilon"))
     at_most("ordinary_epsilon", certificate.ordinary_epsilon, claim.get("ordinary_epsilon"))
     check_observed(certificate.observed, claim.get("observed"))
+    check_over_time(certificate.ordinary_epsilon, claim)
     truth = {"baseline_mae": problem.cap} | {name: getattr(certificate, name) for name in CLAIMS[:3]}
     for name in CLAIMS:
         if name in claim:

@@ -121,6 +121,14 @@ BINOMIAL = '[population]\nkind = "binomial"\nn = 10\np = "0.5"\n'
         (HEAD + "[population\n", "TOML"),
         ("\x00\xff", "TOML"),
         (HEAD + 'tail = "heavy"\n' + BINOMIAL, "geometric"),
+        ('kind = "single-lte"\n' + BINOMIAL, "epsilon is missing"),
+        (HEAD + "releases = 12\n" + BINOMIAL, "must come with a total"),
+        (HEAD + "total = {epsilon = 4, delta = 1e-6}\n" + BINOMIAL, "Found no releases"),
+        (HEAD + "releases = 0\ntotal = {epsilon = 4}\n" + BINOMIAL, "releases must"),
+        (HEAD + "releases = 12\ntotal = {epsilon = 4, delta = 1.5}\n" + BINOMIAL, "delta of total must be"),
+        (HEAD + 'releases = 12\ntotal = {epsilon = "0.2"}\n' + BINOMIAL, "what the total leaves for each release"),
+        (HEAD + "releases = 2\ntotal = {epsilon = 4}\nfallback_epsilon = 1\n" + BINOMIAL, "Remove one of them"),
+        (HEAD + "releases = 2\ntotal = {delta = 1e-6}\n" + BINOMIAL, "total"),
     ],
 )
 def test_bad_problems_are_one_line_and_exit_2(text: str, words: str, tmp_path: Path) -> None:

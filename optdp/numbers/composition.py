@@ -15,7 +15,7 @@ Release `i` is `e_i`-differentially private. Three upper bounds on the epsilon o
 **When each may be used.** Whoever looks at what was released may decide by it what to release next. A rule that stops
 before a total is exceeded is then valid for `basic`, for `adaptive` (Feldman and Zrnic 2021; Whitehouse, Ramdas, Rogers
 and Wu 2023) and for the smaller of the two, but not for `optimal`, which needs epsilons that were fixed beforehand.
-docs/ledger.md has the proofs; `tests/ledger/test_composition.py` has a case in which `optimal` fails.
+docs/ledger.md has the proofs; `tests/numbers/test_composition.py` has a case in which `optimal` fails.
 
 All is computed in balls and rounded up.
 """
@@ -30,7 +30,8 @@ from functools import lru_cache
 
 from flint import arb, arb_poly
 
-from optdp.numbers.exact import ball, log_of, precision, upper_fraction
+from optdp.errors import ProblemError
+from optdp.numbers.exact import Number, ball, log_of, precision, shown, to_fraction, upper_fraction
 
 Releases = Mapping[Fraction, int]
 """How many releases there are of each epsilon."""
@@ -43,7 +44,19 @@ ORDERS = tuple(Fraction(number) * Fraction(2) ** power for power in range(-17, 2
 """The orders of Renyi divergences that are looked at, less 1."""
 FLOATS = tuple(map(float, ORDERS))
 LARGEST = 1000
-"""Beyond this sum of epsilons only the sum is looked at."""
+"""Beyond this sum of epsilons only the sum is looked at. No total is larger."""
+DIGITS = 10
+"""Of an epsilon that is searched for: rounded down, so that it is a short decimal."""
+
+
+def total_of(epsilon: Number, delta: Number, whose: str = "") -> tuple[Fraction, Fraction]:
+    """A total that several releases may have together; errors call its numbers epsilon and delta `whose`."""
+    most, small = to_fraction(epsilon, f"epsilon{whose}"), to_fraction(delta, f"delta{whose}")
+    if not 0 < most <= LARGEST:
+        raise ProblemError(f"epsilon{whose} must be above 0 and at most {LARGEST:,}. Found {shown(str(epsilon))}.")
+    if not 0 <= small < 1 or 0 < small < Fraction(1, 10**100):
+        raise ProblemError(f"delta{whose} must be 0, or from 1e-100 to below 1. Found {shown(str(delta))}.")
+    return most, small
 
 
 def basic(releases: Releases) -> Fraction:
@@ -69,6 +82,38 @@ def adaptive(releases: Releases, delta: Fraction) -> Fraction:
 def optimal(releases: Releases, delta: Fraction) -> Fraction:
     """By randomized response in place of each release; never above the other two."""
     return _optimal(tuple(sorted(releases.items())), delta)
+
+
+def largest_each(count: int, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest epsilon of each of `count` planned releases, all alike, that together keep a total. The program:
+
+        maximise    e
+        subject to  optimal({e: count}, delta) <= epsilon
+
+    The left side never falls as `e` grows, and `epsilon / count` is always allowed. So the best `e` is found by
+    bisection, among decimals of `DIGITS` significant digits; a larger one of these is not allowed.
+    """
+    low = epsilon / count
+    unit: Fraction = Fraction(1)
+    while unit > low:
+        unit /= 10
+    while 10 * unit <= low:
+        unit *= 10
+    unit /= 10 ** (DIGITS - 1)
+
+    def keeps(steps: int) -> bool:
+        return optimal({steps * unit: count}, delta) <= epsilon
+
+    good = math.floor(low / unit)
+    if delta == 0:
+        return good * unit
+    bad = 2 * good + 2
+    while keeps(bad):
+        good, bad = bad, 2 * bad
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if keeps(middle) else (good, middle)
+    return good * unit
 
 
 @lru_cache(maxsize=16)

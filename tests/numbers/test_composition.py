@@ -10,8 +10,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from optdp.ledger import composition
-from optdp.ledger.composition import adaptive, basic, optimal
+from optdp.numbers import composition
+from optdp.numbers.composition import adaptive, basic, optimal
 
 MIXED = {Fraction("0.3"): 3, Fraction("0.5"): 2, Fraction(1, 7): 4}
 
