@@ -10,7 +10,8 @@ places, so that samplers in different languages can be given the same ones:
 
 All but the first are rarer than 2^-40 for tables of up to a million entries. If the noise takes its centre out of the
 table, that is the release; otherwise it is drawn from the input's row. The centre is the input, or of a share of noise
-(`SharedNoise`) the input or where the contraction takes it, times a factor.
+(`SharedNoise`) the input or where the contraction takes it, times a factor. Noise that is added (`AddedNoise`) is drawn
+for input 0 whatever the input, which is then added; the sum may be read as another number.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from optdp.errors import ProblemError
 from optdp.mechanism.cuts import END, LIMBS, Cuts, NoiseCuts, of_noise, of_row, words_of
 
 if TYPE_CHECKING:
+    from optdp.mechanism.added_noise import AddedNoise
     from optdp.mechanism.matrix import NoiseMatrix, Outside, Row
     from optdp.mechanism.shared_noise import SharedNoise
 
@@ -52,6 +54,13 @@ class Drawing:
     """The rows of the contraction for the inputs `0..last`, of as many words as those of the table."""
     centres: tuple[tuple[int, ...], ...] = ()
     """The centres of each of them, one for each of its cuts."""
+    added: bool = False
+    """Whether what is drawn, for input 0, is added to the input."""
+    push: int = 0
+    """By how much noise that is not drawn again is moved away from 0."""
+    first: int = 0
+    readings: tuple[int, ...] = ()
+    """What is released instead of a sum from `first` on, and beyond the ends; none if it is the sum."""
 
     @property
     def slots(self) -> int:
@@ -71,14 +80,18 @@ class Drawing:
 
     def row_of(self, x: int) -> int | None:
         """The number of the row that serves input `x`; None if the noise alone does."""
-        if not 0 <= x <= self.last:
-            raise ProblemError(f"An input must lie in 0..{self.last}. Found {x}.")
+        self.check(x)
         first, final = self.inputs
         if first <= x <= final:
             return x - first
         if self.outside == "error":
             raise ProblemError(f"The table has rows for the inputs {first}..{final} only. Found {x}.")
         return None if self.outside == "geometric" else 0 if x < first else final - first
+
+    def check(self, x: int) -> None:
+        """Refuse what is no input."""
+        if not 0 <= x <= self.last:
+            raise ProblemError(f"An input must lie in 0..{self.last}. Found {x}.")
 
     def numbers(self, row: int) -> Any:
         """The outputs of a row as a numpy array."""
@@ -96,14 +109,29 @@ class Drawing:
 
     def draw(self, x: int, words: Words) -> int:
         """One release of input `x`."""
+        self.check(x)
+        if not self.added:
+            return self.drawn(x, words)
+        noisy = x + self.drawn(0, words)
+        return self.readings[min(max(noisy - self.first, 0), len(self.readings) - 1)] if self.readings else noisy
+
+    def drawn(self, x: int, words: Words) -> int:
+        """The same for one of the `inputs`, or of those that are like them; nothing is added or read."""
         return self._drawn(x, lambda place: _of_62_bits(words(place)))
+
+    @cached_property
+    def reading(self) -> Any:
+        """The readings as a numpy array."""
+        import numpy as np
+
+        return np.array(self.readings, dtype=np.int64)
 
     def _drawn(self, x: int, words: Words) -> int:
         row = self.row_of(x)
         if self.noise is not None:
             released = self._centre(x, words) + self._noise(self.noise, words)
             if row is None or not self.outputs[0] <= released <= self.outputs[1]:
-                return released
+                return released + (self.push if released > 0 else -self.push)
         assert row is not None
         return self.values[row][self.rows[row].index(self._slot(words, self.slots - 1))]
 
@@ -169,6 +197,23 @@ def share_drawing(shared: SharedNoise) -> Drawing:
         factor=shared.factor,
         moves=_rows(moves, shared.contraction_denominator, words),
         centres=tuple(tuple(shared.factor * y for y, _ in row) for row in moves),
+    )
+
+
+def added_drawing(noise: AddedNoise) -> Drawing:
+    """How noise that is added is drawn, for input 0, which has the only row."""
+    return Drawing(
+        inputs=(0, 0),
+        outputs=(noise.push - noise.reach, noise.reach - noise.push),
+        last=noise.last,
+        outside="geometric",
+        noise=of_noise(noise.q),
+        rows=_rows((noise.row,), noise.denominator),
+        values=(tuple(e for e, _ in noise.row),),
+        added=True,
+        push=noise.push,
+        first=noise.first,
+        readings=noise.readings,
     )
 
 

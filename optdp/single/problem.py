@@ -35,6 +35,7 @@ Tail = Literal["geometric", "none"]
 Objective = Literal["mae", "mse"]
 Adjacency = Literal["unit", "all"]
 Method = Literal["lp", "shifting", "geometric"]
+Form = Literal["table", "additive"]
 
 
 def checked_epsilon(value: Number, name: str = "epsilon") -> Fraction:
@@ -101,6 +102,7 @@ class SingleLTE(Problem["Solution"]):
     adjacency : "unit" protects each unit step at epsilon/D (the paper); "all" each pair of contributions at epsilon.
     method : "lp" (optimal), "shifting" (Algorithm 2 with Remark 7), or "geometric" (the baseline).
     weights : with several priors, how much each counts in the objective; by default only the first.
+    form : "table", a row of probabilities for each input; or "additive", one law of noise that is added to every input.
     observer : an `Observer` or several: the guarantee holds for each of them. By default one who knows exactly the
         population; then that is all that the guarantee rests on.
 
@@ -123,6 +125,7 @@ class SingleLTE(Problem["Solution"]):
     objective: Objective = field(default="mae", metadata=entry(Objective))
     adjacency: Adjacency = field(default="unit", metadata=entry(Adjacency))
     method: Method = field(default="lp", metadata=entry(Method))
+    form: Form = field(default="table", metadata=entry(Form))
     _weights: tuple[Fraction, ...] | None = field(default=None, converter=_shares, metadata=entry(list[Exact] | None))
     _observers: tuple[Observer, ...] | None = field(
         default=None, converter=_watching, alias="observer", metadata=entry(Watching | list[Watching] | None)
@@ -142,7 +145,7 @@ class SingleLTE(Problem["Solution"]):
             self.fallback_epsilon,
             ' For ordinary privacy at epsilon itself say known = "all" of the observer.',
         )
-        check_choices(self, tail=Tail, objective=Objective, adjacency=Adjacency, method=Method)
+        check_choices(self, tail=Tail, objective=Objective, adjacency=Adjacency, method=Method, form=Form)
         if len(mix) != len(priors) or min(mix) < 0 or sum(mix) != 1:
             raise ProblemError("weights must be one number of at least 0 for each prior, summing to exactly 1.")
         if self.tail == "geometric" and any(prior.spec["kind"] == "conditionals" for prior in priors):
@@ -154,7 +157,25 @@ class SingleLTE(Problem["Solution"]):
             raise ProblemError(
                 'method = "shifting" is for one prior, one kind of person and no fallback. Use method = "lp".'
             )
+        if self.form == "additive":
+            self._check_additive()
         self._check_observers()
+
+    def _check_additive(self) -> None:
+        """Refuse what noise that does not depend on the input cannot be asked for."""
+        if self.tail != "geometric":
+            raise ProblemError(
+                'form = "additive" needs tail = "geometric": noise that is added to every input leaves 0..last. '
+                f'Found tail = "{self.tail}". Remove it, or clamp the release, which is post-processing.'
+            )
+        if self.method != "lp":
+            raise ProblemError(f'form = "additive" is designed with method = "lp". Found method = "{self.method}".')
+        if self.observers != (Observer(),):
+            raise ProblemError(
+                'form = "additive" is for one observer who knows exactly the population. Found an [observer]. Such noise '
+                "is as private for whoever knows less; for a range or for known people give the population of the "
+                'people who are in doubt, with its least spread, or use form = "table".'
+            )
 
     def _check_observers(self) -> None:
         first, *others = self.observers if self.observers else (None,)
@@ -300,6 +321,7 @@ class SingleLTE(Problem["Solution"]):
             "objective": self.objective,
             "adjacency": self.adjacency,
             "method": self.method,
+            **({} if self.form == "table" else {"form": self.form}),
         }
         if len(priors) > 1:
             spec["weights"] = [show(weight) for weight in self.weights]

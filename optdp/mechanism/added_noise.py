@@ -1,0 +1,190 @@
+"""AddedNoise: one law of noise for every input, and perhaps a reading of the noisy count.
+
+The law of one release of input `x`:
+
+    d   discrete Laplace noise, `Pr[d] = (1-q)/(1+q) q^|d|`
+    e   if `|d| > reach - push`, `d` moved away from 0 by `push`; otherwise drawn from the row, integers over a power of
+        two, which lie within `reach` of 0
+    y   `x + e`
+    s   `y` itself; or, with readings, the reading of `y`: `readings[y - first]`, beyond the ends the nearest one
+
+So the noise has the law `f(e) = c W(e) / denominator` for `|e| <= reach`, where `c = 1 - 2 q^(reach-push+1)/(1+q)`, and
+beyond it geometric tails, `(1-q)/(1+q) q^(|e|-push)`, the higher the larger the push. It is drawn as a `NoiseMatrix`
+with one row for input 0 would be.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, overload
+
+from flint import arb
+
+from optdp.errors import ArtifactError, ProblemError
+from optdp.mechanism.drawing import Drawing, added_drawing
+from optdp.mechanism.matrix import Column, Row
+from optdp.numbers.exact import ball
+from optdp.objects import Public
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+MOST_REACH = 100_000
+"""The noise is decided weight by weight up to here, at most."""
+MOST_READINGS = 4_000_000
+LARGEST_RATIO = 1 - Fraction(1, 10**15)
+
+
+@dataclass(frozen=True)
+class AddedNoise(Public):
+    """Noise that does not depend on the input: what is deployed for `form = "additive"`.
+
+    Usually `solve(problem).mechanism` or `verify(path).matrix`.
+
+    Parameters
+    ----------
+    last : int
+        The largest input; inputs are `0..last`.
+    q : Fraction
+        The ratio of the geometric tails.
+    reach : int
+        The noise is drawn from the row where it is at most so large; beyond, it has geometric tails.
+    denominator : int
+        A power of two; the weights of the row sum to it.
+    row : tuple
+        Pairs `(e, weight)` with `-reach <= e <= reach`, increasing, weights positive.
+    push : int
+        By how much the tails are moved outwards, from 0 to `reach`.
+    first, readings : int, tuple of int
+        The reading of each noisy count from `first` on, which rises; none if the noisy count itself is released.
+
+    Examples
+    --------
+    >>> from optdp import Population, SingleLTE, solve
+    >>> noise = solve(SingleLTE(Population.binomial(40, "0.5"), epsilon=1, form="additive")).mechanism
+    >>> noise.last, len(noise.to_array()) == 2 * noise.reach + 1
+    (40, True)
+    >>> release = noise.sample(3)  # secure randomness
+    """
+
+    last: int
+    q: Fraction
+    reach: int
+    denominator: int
+    row: Row
+    push: int = 0
+    first: int = 0
+    readings: tuple[int, ...] = ()
+    told = ("last", "q", "reach", "push", "denominator")
+
+    @cached_property
+    def ratio(self) -> arb:
+        """`q` as a ball (of the precision in force when it is first asked for)."""
+        return ball(self.q)
+
+    @cached_property
+    def weights(self) -> dict[int, int]:
+        """The weights of the row by the noise."""
+        return dict(self.row)
+
+    @property
+    def outputs(self) -> tuple[int, int]:
+        """The outputs that the row decides, of any input; all that there are, with readings."""
+        if self.readings:
+            return self.readings[0], self.readings[-1]
+        return -self.reach, self.last + self.reach
+
+    @cached_property
+    def inside_mass(self) -> arb:
+        """`c`: the probability that the noise is drawn from the row."""
+        return 1 - 2 * self.ratio ** (self.reach - self.push + 1) / (1 + self.ratio)
+
+    def noise(self, e: int) -> arb:
+        """A ball around `f(e)`."""
+        if abs(e) > self.reach:
+            return (1 - self.ratio) / (1 + self.ratio) * self.ratio ** (abs(e) - self.push)
+        return self.inside_mass * self.weights.get(e, 0) / self.denominator
+
+    def mass(self, low: int | None, high: int | None) -> arb:
+        """The probability that the noise lies in `low..high`; None is no end."""
+        if low is None:
+            return arb(1) if high is None else self._at_most(high)
+        return 1 - self._at_most(low - 1) if high is None else self._at_most(high) - self._at_most(low - 1)
+
+    def _at_most(self, e: int) -> arb:
+        q = self.ratio
+        if e < -self.reach:
+            return q ** (-e - self.push) / (1 + q)
+        if e > self.reach:
+            return 1 - q ** (e + 1 - self.push) / (1 + q)
+        within = sum(weight for place, weight in self.row if place <= e)
+        return q ** (self.reach + 1 - self.push) / (1 + q) + self.inside_mass * within / self.denominator
+
+    def probability(self, x: int, s: int) -> arb:
+        """A ball around `Pr[s|x]`."""
+        self.known(x)
+        if not self.readings:
+            return self.noise(s - x)
+        start, end = bisect_left(self.readings, s), bisect_right(self.readings, s)
+        if start == end:
+            return arb(0)
+        low = None if start == 0 else self.first + start - x
+        high = None if end == len(self.readings) else self.first + end - 1 - x
+        return self.mass(low, high)
+
+    def known(self, x: int) -> None:
+        """Refuse what is no input."""
+        if not 0 <= x <= self.last:
+            raise ProblemError(f"An input must lie in 0..{self.last}. Found {x}.")
+
+    def to_array(self) -> npt.NDArray[np.float64]:
+        """The law of the noise in floating point, from `-reach` to `reach`. For looking, not for claims."""
+        import numpy as np
+
+        return np.array([float(self.noise(e)) for e in range(-self.reach, self.reach + 1)])
+
+    def check(self) -> None:
+        """Raise unless this is a law at all: weights that sum to their denominator, and readings that rise."""
+        if not 0 < self.q <= LARGEST_RATIO or self.last < 0:
+            raise ArtifactError(f"Added noise must have 0 < q <= 1 - 1e-15. Found {float(self.q):.17g}.")
+        if not 0 <= self.push <= self.reach <= MOST_REACH:
+            raise ArtifactError(
+                f"Added noise must have 0 <= push <= reach <= {MOST_REACH:,}. Found push {self.push}, reach {self.reach}."
+            )
+        if self.denominator < 1 or self.denominator & (self.denominator - 1):
+            raise ArtifactError(f"The denominator of added noise must be a power of two. Found {self.denominator}.")
+        places, weights = [e for e, _ in self.row], [weight for _, weight in self.row]
+        if not weights or min(weights) <= 0 or sum(weights) != self.denominator:
+            raise ArtifactError("The row of added noise must be positive integers that sum to its denominator.")
+        if places != sorted(set(places)) or places[0] < -self.reach or places[-1] > self.reach:
+            raise ArtifactError(f"The row of added noise must be for increasing noise within {self.reach} of 0.")
+        if len(self.readings) > MOST_READINGS or list(self.readings) != sorted(self.readings):
+            raise ArtifactError(f"Readings must be at most {MOST_READINGS:,} and must not fall.")
+
+    # ------------------------------------------------------------------ sampling
+
+    @cached_property
+    def drawing(self) -> Drawing:
+        """The integers that releases are drawn with."""
+        return added_drawing(self)
+
+    @overload
+    def sample(self, x: int, size: int = ..., seed: int | None = ...) -> list[int]: ...
+
+    @overload
+    def sample(self, x: Column, size: None = ..., seed: int | None = ...) -> Column: ...
+
+    def sample(self, x: Any, size: int | None = None, seed: int | None = None) -> Any:
+        """Independent releases, drawn with integers only, as `NoiseMatrix.sample` draws them."""
+        from optdp.mechanism import columns
+
+        return columns.sample(self, x, size, seed)
+
+
+def plain_noise(last: int, q: Fraction, first: int = 0, readings: tuple[int, ...] = ()) -> AddedNoise:
+    """Geometric noise alone: its row has the one entry that the noise has already."""
+    return AddedNoise(last, q, 0, 2, ((0, 2),), 0, first, readings)
