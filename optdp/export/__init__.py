@@ -51,7 +51,7 @@ def _tables(artifact: Artifact, suffix: str) -> Iterator[tuple[str, Rows]]:
     """The tables of an artifact, each with what its file's name ends with."""
     yield "", (artifact.rows, artifact.inputs[0], artifact.denominator)
     share = artifact.share
-    if share is not None and share.contraction is not None:
+    if isinstance(share, format.Share) and share.contraction is not None:
         yield f".contraction.{suffix}", (share.contraction, 0, share.contraction_denominator)
 
 

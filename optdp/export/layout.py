@@ -121,7 +121,7 @@ def layout(drawing: Drawing) -> Layout:
     """The integers of a drawing, or a refusal of what samplers in other languages cannot hold."""
     noise = drawing.noise
     reach = 0 if noise is None else noise.reach
-    size = max(drawing.last * abs(drawing.factor), reach, *map(abs, drawing.outputs))
+    size = max(drawing.last * max(abs(drawing.factor), 1), reach, *map(abs, drawing.outputs))
     if size >= LARGEST:
         raise ProblemError(
             "Exported samplers need inputs, outputs and noise below 2^45. "
@@ -129,6 +129,8 @@ def layout(drawing: Drawing) -> Layout:
         )
     if noise is not None and noise.restarts and noise.q < SMALLEST_RATIO:
         raise ProblemError("Exported samplers need noise with q of at least 2^-124. Found a smaller one.")
+    if drawing.readings:
+        raise ProblemError("Exported samplers hold no readings of a noisy count. Sample with optdp itself.")
     entries = sum(len(cuts.places) for cuts in (*drawing.rows, *drawing.moves))
     if entries > MOST_CUTS:
         raise ProblemError(

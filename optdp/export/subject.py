@@ -12,6 +12,7 @@ from pathlib import Path
 from optdp.artifact import Opened, OpenedMatrix, OpenedParty, OpenedPlan, open_artifact
 from optdp.errors import ProblemError
 from optdp.export.layout import Layout, layout
+from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.mechanism.shared_noise import SharedNoise
 from optdp.numbers.exact import decimal_up, show
@@ -33,7 +34,7 @@ class Subject:
     """One table, and what may be said of it."""
 
     artifact: Artifact
-    table: NoiseMatrix | SharedNoise | None
+    table: NoiseMatrix | AddedNoise | SharedNoise | None
     """What is drawn from; None if the problem, and so the largest input, is not known."""
     claims: Callable[[], tuple[str, ...]] = tuple
     """Lines for the head of a sampler; to make them may show that there can be none."""
@@ -130,7 +131,7 @@ def _share_claims(problem: MultiLTE, claimed: str | None) -> tuple[str, ...]:
     )
 
 
-def stop_cost(matrix: NoiseMatrix, largest: int) -> Fraction:
+def stop_cost(matrix: NoiseMatrix | AddedNoise, largest: int) -> Fraction:
     """What it adds to epsilon, at most, that a sampler gives no release where four words of a cut are not enough.
 
     The proof is in docs/deployment.md. No noise, no cost: rows are never undecided.

@@ -3,14 +3,12 @@
 The law of one release of input `x`:
 
     d   discrete Laplace noise, `Pr[d] = (1-q)/(1+q) q^|d|`
-    e   if `|d| > reach - push`, `d` moved away from 0 by `push`; otherwise drawn from the row, integers over a power of
-        two, which lie within `reach` of 0
+    e   `d` itself if `|d| > reach`; otherwise drawn from the row, integers over a power of two, within `reach` of 0
     y   `x + e`
     s   `y` itself; or, with readings, the reading of `y`: `readings[y - first]`, beyond the ends the nearest one
 
-So the noise has the law `f(e) = c W(e) / denominator` for `|e| <= reach`, where `c = 1 - 2 q^(reach-push+1)/(1+q)`, and
-beyond it geometric tails, `(1-q)/(1+q) q^(|e|-push)`, the higher the larger the push. It is drawn as a `NoiseMatrix`
-with one row for input 0 would be.
+So the noise has the law `f(e) = c W(e) / denominator` for `|e| <= reach`, where `c = 1 - 2 q^(reach+1)/(1+q)`, and
+beyond it geometric tails, `(1-q)/(1+q) q^|e|`. It is drawn as a `NoiseMatrix` with one row, that of input 0, is.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from flint import arb
 
 from optdp.errors import ArtifactError, ProblemError
 from optdp.mechanism.drawing import Drawing, added_drawing
-from optdp.mechanism.matrix import Column, Row
+from optdp.mechanism.matrix import Column, NoiseMatrix, Row
 from optdp.numbers.exact import ball
 from optdp.objects import Public
 
@@ -57,8 +55,6 @@ class AddedNoise(Public):
         A power of two; the weights of the row sum to it.
     row : tuple
         Pairs `(e, weight)` with `-reach <= e <= reach`, increasing, weights positive.
-    push : int
-        By how much the tails are moved outwards, from 0 to `reach`.
     first, readings : int, tuple of int
         The reading of each noisy count from `first` on, which rises; none if the noisy count itself is released.
 
@@ -76,10 +72,9 @@ class AddedNoise(Public):
     reach: int
     denominator: int
     row: Row
-    push: int = 0
     first: int = 0
     readings: tuple[int, ...] = ()
-    told = ("last", "q", "reach", "push", "denominator")
+    told = ("last", "q", "reach", "denominator")
 
     @cached_property
     def ratio(self) -> arb:
@@ -101,12 +96,12 @@ class AddedNoise(Public):
     @cached_property
     def inside_mass(self) -> arb:
         """`c`: the probability that the noise is drawn from the row."""
-        return 1 - 2 * self.ratio ** (self.reach - self.push + 1) / (1 + self.ratio)
+        return 1 - 2 * self.ratio ** (self.reach + 1) / (1 + self.ratio)
 
     def noise(self, e: int) -> arb:
         """A ball around `f(e)`."""
         if abs(e) > self.reach:
-            return (1 - self.ratio) / (1 + self.ratio) * self.ratio ** (abs(e) - self.push)
+            return (1 - self.ratio) / (1 + self.ratio) * self.ratio ** abs(e)
         return self.inside_mass * self.weights.get(e, 0) / self.denominator
 
     def mass(self, low: int | None, high: int | None) -> arb:
@@ -118,11 +113,11 @@ class AddedNoise(Public):
     def _at_most(self, e: int) -> arb:
         q = self.ratio
         if e < -self.reach:
-            return q ** (-e - self.push) / (1 + q)
+            return q**-e / (1 + q)
         if e > self.reach:
-            return 1 - q ** (e + 1 - self.push) / (1 + q)
+            return 1 - q ** (e + 1) / (1 + q)
         within = sum(weight for place, weight in self.row if place <= e)
-        return q ** (self.reach + 1 - self.push) / (1 + q) + self.inside_mass * within / self.denominator
+        return q ** (self.reach + 1) / (1 + q) + self.inside_mass * within / self.denominator
 
     def probability(self, x: int, s: int) -> arb:
         """A ball around `Pr[s|x]`."""
@@ -151,10 +146,8 @@ class AddedNoise(Public):
         """Raise unless this is a law at all: weights that sum to their denominator, and readings that rise."""
         if not 0 < self.q <= LARGEST_RATIO or self.last < 0:
             raise ArtifactError(f"Added noise must have 0 < q <= 1 - 1e-15. Found {float(self.q):.17g}.")
-        if not 0 <= self.push <= self.reach <= MOST_REACH:
-            raise ArtifactError(
-                f"Added noise must have 0 <= push <= reach <= {MOST_REACH:,}. Found push {self.push}, reach {self.reach}."
-            )
+        if not 0 <= self.reach <= MOST_REACH:
+            raise ArtifactError(f"Added noise must have a reach of at most {MOST_REACH:,}. Found {self.reach}.")
         if self.denominator < 1 or self.denominator & (self.denominator - 1):
             raise ArtifactError(f"The denominator of added noise must be a power of two. Found {self.denominator}.")
         places, weights = [e for e, _ in self.row], [weight for _, weight in self.row]
@@ -162,6 +155,8 @@ class AddedNoise(Public):
             raise ArtifactError("The row of added noise must be positive integers that sum to its denominator.")
         if places != sorted(set(places)) or places[0] < -self.reach or places[-1] > self.reach:
             raise ArtifactError(f"The row of added noise must be for increasing noise within {self.reach} of 0.")
+        if self.readings and self.reach:
+            raise ArtifactError(f"Readings are of geometric noise itself. Found a reach of {self.reach}.")
         if len(self.readings) > MOST_READINGS or list(self.readings) != sorted(self.readings):
             raise ArtifactError(f"Readings must be at most {MOST_READINGS:,} and must not fall.")
 
@@ -187,4 +182,11 @@ class AddedNoise(Public):
 
 def plain_noise(last: int, q: Fraction, first: int = 0, readings: tuple[int, ...] = ()) -> AddedNoise:
     """Geometric noise alone: its row has the one entry that the noise has already."""
-    return AddedNoise(last, q, 0, 2, ((0, 2),), 0, first, readings)
+    return AddedNoise(last, q, 0, 2, ((0, 2),), first, readings)
+
+
+def table_only(mechanism: NoiseMatrix | AddedNoise, what: str) -> NoiseMatrix:
+    """The table, where nothing else will do."""
+    if isinstance(mechanism, AddedNoise):
+        raise ProblemError(f'{what} needs a table with a row for each input. Found added noise. Use form = "table".')
+    return mechanism

@@ -59,7 +59,7 @@ def repeated(drawing: Drawing, x: int, count: int, source: Source) -> list[int]:
 def many(drawing: Drawing, inputs: Integers, source: Source) -> Integers:
     """One release for each input."""
     if len(inputs) and not 0 <= inputs.min() <= inputs.max() <= drawing.last:
-        drawing.check(int(inputs.min() if inputs.min() < 0 else inputs.max()))
+        drawing.row_of(int(inputs.min() if inputs.min() < 0 else inputs.max()))
     released = np.empty(len(inputs), dtype=np.int64)
     for start in range(0, len(inputs), BLOCK):
         block = slice(start, start + BLOCK)
@@ -101,8 +101,6 @@ def _block(drawing: Drawing, inputs: Integers, source: Source) -> Integers:
         released += np.where(negative > 0, noise.origin - amount, amount)
     low, high = drawing.outputs
     inside = (low <= released) & (released <= high)
-    if drawing.push:
-        released += np.where(inside, 0, np.sign(released) * drawing.push)
     for group in groups:
         row = drawing.row_of(int(inputs[group[0]]))
         if row is None:

@@ -10,8 +10,8 @@ places, so that samplers in different languages can be given the same ones:
 
 All but the first are rarer than 2^-40 for tables of up to a million entries. If the noise takes its centre out of the
 table, that is the release; otherwise it is drawn from the input's row. The centre is the input, or of a share of noise
-(`SharedNoise`) the input or where the contraction takes it, times a factor. Noise that is added (`AddedNoise`) is drawn
-for input 0 whatever the input, which is then added; the sum may be read as another number.
+(`SharedNoise`) the input or where the contraction takes it, times a factor. Noise that is added (`AddedNoise`) has the
+centre 0 and one row for all inputs, to which it is added; the sum may be read as another number.
 """
 
 from __future__ import annotations
@@ -55,9 +55,7 @@ class Drawing:
     centres: tuple[tuple[int, ...], ...] = ()
     """The centres of each of them, one for each of its cuts."""
     added: bool = False
-    """Whether what is drawn, for input 0, is added to the input."""
-    push: int = 0
-    """By how much noise that is not drawn again is moved away from 0."""
+    """Whether what is drawn is added to the input."""
     first: int = 0
     readings: tuple[int, ...] = ()
     """What is released instead of a sum from `first` on, and beyond the ends; none if it is the sum."""
@@ -80,18 +78,14 @@ class Drawing:
 
     def row_of(self, x: int) -> int | None:
         """The number of the row that serves input `x`; None if the noise alone does."""
-        self.check(x)
+        if not 0 <= x <= self.last:
+            raise ProblemError(f"An input must lie in 0..{self.last}. Found {x}.")
         first, final = self.inputs
         if first <= x <= final:
             return x - first
         if self.outside == "error":
             raise ProblemError(f"The table has rows for the inputs {first}..{final} only. Found {x}.")
         return None if self.outside == "geometric" else 0 if x < first else final - first
-
-    def check(self, x: int) -> None:
-        """Refuse what is no input."""
-        if not 0 <= x <= self.last:
-            raise ProblemError(f"An input must lie in 0..{self.last}. Found {x}.")
 
     def numbers(self, row: int) -> Any:
         """The outputs of a row as a numpy array."""
@@ -109,14 +103,14 @@ class Drawing:
 
     def draw(self, x: int, words: Words) -> int:
         """One release of input `x`."""
-        self.check(x)
+        drawn = self.drawn(x, words)
         if not self.added:
-            return self.drawn(x, words)
-        noisy = x + self.drawn(0, words)
+            return drawn
+        noisy = x + drawn
         return self.readings[min(max(noisy - self.first, 0), len(self.readings) - 1)] if self.readings else noisy
 
     def drawn(self, x: int, words: Words) -> int:
-        """The same for one of the `inputs`, or of those that are like them; nothing is added or read."""
+        """The same before it is added to anything."""
         return self._drawn(x, lambda place: _of_62_bits(words(place)))
 
     @cached_property
@@ -131,7 +125,7 @@ class Drawing:
         if self.noise is not None:
             released = self._centre(x, words) + self._noise(self.noise, words)
             if row is None or not self.outputs[0] <= released <= self.outputs[1]:
-                return released + (self.push if released > 0 else -self.push)
+                return released
         assert row is not None
         return self.values[row][self.rows[row].index(self._slot(words, self.slots - 1))]
 
@@ -201,17 +195,17 @@ def share_drawing(shared: SharedNoise) -> Drawing:
 
 
 def added_drawing(noise: AddedNoise) -> Drawing:
-    """How noise that is added is drawn, for input 0, which has the only row."""
+    """How noise that is added is drawn: around 0 and from the one row, whatever the input."""
     return Drawing(
         inputs=(0, 0),
-        outputs=(noise.push - noise.reach, noise.reach - noise.push),
+        outputs=(-noise.reach, noise.reach),
         last=noise.last,
-        outside="geometric",
+        outside="clamp",
         noise=of_noise(noise.q),
         rows=_rows((noise.row,), noise.denominator),
         values=(tuple(e for e, _ in noise.row),),
+        factor=0,
         added=True,
-        push=noise.push,
         first=noise.first,
         readings=noise.readings,
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 import optdp.work as work
 from optdp.errors import CertificateError, OptdpError, ProblemError, SolverError
+from optdp.mechanism.added_noise import table_only
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import decimal_up, precision, show
 from optdp.plan.certificate import EXPLANATION, PlanCertificate, bounding, listed_parties
@@ -21,6 +22,7 @@ from optdp.plan.format import Table, plan_files, write_plan
 from optdp.plan.joint import MOST_PRODUCTS, NARROW, ROOM, PlanDraft, Size, check_cells, descend, rounded, starts
 from optdp.plan.problem import MultiLTE, each_once
 from optdp.sheet import Cell, Sheet, decimal
+from optdp.single.added_proof import NoisePrices
 from optdp.single.alternatives import no_data_sum, useless
 from optdp.single.bound import Prices
 from optdp.single.designed import Designed, shown_epsilon
@@ -251,7 +253,7 @@ def _bound(problem: MultiLTE, progress: Progress) -> tuple[Fraction | None, Pric
         return None, None
     if found.status == "interrupted" and found.lower_bound is None:
         raise KeyboardInterrupt
-    return found.lower_bound, found.prices
+    return found.lower_bound, None if isinstance(found.prices, NoisePrices) else found.prices
 
 
 def _joint(problem: MultiLTE, progress: Progress) -> Found:
@@ -340,7 +342,7 @@ def _alone(problem: MultiLTE, reserve: Fraction, progress: Progress) -> list[Noi
         found = solve_single(SingleLTE(worlds[i], epsilon, tail="none", never_worse=False))
         if found.status == "interrupted":
             raise KeyboardInterrupt
-        return found.mechanism
+        return table_only(found.mechanism, "A plan")
 
     return each_once(zip(worlds, steps, strict=True), table_of)
 

@@ -13,13 +13,12 @@ and the same from above; all terms are positive. **Beyond** the support of `g` b
 and `h` changes by exactly the factor `q` with each step.
 
 **The binomial law of very many people** need not be followed to the ends of its support. Let `L` be the geometric law
-of ratio `q` times `a = q^-push`, the level of the tails of `f`, and `G = g * L`, which changes by at most `1/q` with
-each step. As `f` and `L` differ up to `reach` alone, and there by `1 + a <= 2a` in sum at most,
-`|h(t) - G(t)| <= 2a max g(x)` over the `x` within `reach` of `t`. The quotients
+of ratio `q` and `G = g * L`, which changes by at most `1/q` with each step. As `f` and `L` differ up to `reach` alone,
+and there by 2 in sum at most, `|h(t) - G(t)| <= 2 max g(x)` over the `x` within `reach` of `t`. The quotients
 `g(x+1)/g(x)` of a binomial law fall with `x`. Let that at some `z` be `rho > 1/q`, and let `t + reach + j <= z`. Then
 `g` rises up to `z`, so that the maximum is `g(t + reach)`, and
 
-    G(t) >= a (1-q)/(1+q) q^(reach+j) g(t + reach + j) >= a (1-q)/(1+q) q^reach (q rho)^j g(t + reach).
+    G(t) >= (1-q)/(1+q) q^(reach+j) g(t + reach + j) >= (1-q)/(1+q) q^reach (q rho)^j g(t + reach).
 
 So `|h(t) - G(t)| <= eta G(t)` with `eta = 2 (1+q)/(1-q) q^-reach (q rho)^-j`, for all `t <= z - reach - j` at once, and
 `h` changes by at most `(1+eta)/(1-eta) q^-d` over `d` steps there. On the other side it is the same law mirrored.
@@ -101,7 +100,7 @@ def kinds_of(problem: SingleLTE) -> list[Kind]:
 
 def epsilon(problem: SingleLTE, noise: AddedNoise, progress: Callable[[str], None] = lambda _: None) -> Fraction:
     """The largest log-quotient of two contributions a step apart, over all outputs; with unit steps times `D`."""
-    if noise.readings:
+    if noise.reach == 0:  # geometric noise itself, perhaps read: nothing is lost by this, and nothing is rounded
         return ordinary(problem, noise) or Fraction(0)
     worst = upper_fraction(1 / noise.ratio)
     for kind in kinds_of(problem):
@@ -141,7 +140,7 @@ def seen_by(kind: Kind, noise: AddedNoise, progress: Callable[[str], None] = lam
     above = [upper]
     for chance in others[-2 : -count - 1 : -1]:
         above.append(above[-1] * q + chance)
-    scale = (1 - q) / (1 + q) * q ** (reach + 1 - noise.push)
+    scale = (1 - q) / (1 + q) * q ** (reach + 1)
     values = [
         inside * value + scale * (low + high) for value, low, high in zip(values, tails, reversed(above), strict=True)
     ]
@@ -217,8 +216,9 @@ def ordinary(problem: SingleLTE, noise: AddedNoise) -> Fraction | None:
 def error(noise: AddedNoise, power: int) -> arb:
     """The mean of `|e|^power`, for power 1 or 2."""
     inside = sum(weight * abs(e) ** power for e, weight in noise.row)
-    tails = 2 * tail_error(noise.ratio, noise.reach + 1, power) * noise.ratio**-noise.push
-    return noise.inside_mass * inside / noise.denominator + tails
+    tails = 2 * tail_error(noise.ratio, noise.reach + 1, power)
+    found: arb = noise.inside_mass * inside / noise.denominator + tails
+    return found
 
 
 def tail_error(q: arb, d: int, power: int) -> arb:

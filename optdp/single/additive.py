@@ -1,10 +1,10 @@
 """The best noise that does not depend on the input: one law `f` for all, with geometric tails (`form = "additive"`).
 
     minimise    sum over e of  loss(e) f(e)
-    subject to  f >= 0,  sum over e of f(e) = 1,  f(e) = (1-q)/(1+q) q^(|e|-push) for |e| > reach
+    subject to  f >= 0,  sum over e of f(e) = 1,  f(e) = (1-q)/(1+q) q^|e| for |e| > reach
                 h(t + d) <= e^eps h(t)  and  h(t) <= e^eps h(t + d)                 every integer t, every step d
                 f(e + d) <= e^fallback f(e)  and the other way round                with a `fallback_epsilon`
-                sum over e of |e| f(e) <= 2q / (1 - q^2)                            `never_worse`, if the MSE is minimised
+                sum over e of |e| f(e) <= 2q / (1 - q^2)                            `never_worse`, for the MSE
 
 where `h = g * f` and `g` is the law of what all but one person contribute (`added`); each kind of person has its own.
 
@@ -13,12 +13,12 @@ geometric law and `G = g * L`. The variables are `u(e) = f(e) / L(e)`, and the r
 `h(t) / G(t)` is the mean of `u` under the posterior of the noise given `t`, and `u = 1`, geometric noise, keeps every
 row. Rows are written where they are needed alone: after each solution, at the outputs that break the rule most.
 
-**Tails.** Towards either side `h` rises and falls by at most `e^eps` a step, so that the level of the tails limits
-how large it can be in the middle: with a push of 0 the error of `Bin(100, .1)` at .3 is 2.241 instead of 2.139. A level
-that is higher than needed costs what lies beyond the reach, which is next to nothing.
+**Tails.** Towards either side `h` rises and falls by at most `e^eps` a step, so that the tails limit how large it can
+be in the middle: if they fall by `e^-eps` a step, the error of `Bin(100, .1)` at .3 is 2.241 instead of 2.139. So they
+fall a tenth slower, `q = e^(-.9 eps)`, which costs what lies beyond the reach, next to nothing.
 
-**Slack.** The program is solved for a slightly smaller epsilon, and `q` is that of the smaller one too. So the rounding
-of solver and integers stays within what is asked for; if the certificate does not agree, the slack is made larger.
+**Slack.** The program is solved for a slightly smaller epsilon, so that the rounding of solver and integers stays
+within what is asked for; if the certificate does not agree, the slack is made larger.
 The reach grows until that gains nothing.
 """
 
@@ -50,12 +50,12 @@ SLACKS = (1e-6, 1e-5, 1e-4, 1e-3)
 """By how much smaller the program's epsilon is, in turn, until the certificate agrees."""
 GAIN = 1e-5
 """The reach grows while that lowers the error by more than this share."""
-NOTHING = 1e-10
+NOTHING = 1e-13
 """An error below this share of that of geometric noise is not made smaller."""
-START, GROWTH, FARTHEST = 16.0, 1.5, 20_000
+START, GROWTH, FARTHEST = 18.0, 1.5, 20_000
 """The first reach, in units of `1/log(1/q)`; by what factor it grows; and where that ends."""
-PUSH = 2.0
-"""The push, in the same units: tails of a level of about `e^2`."""
+FALL = Fraction(9, 10)
+"""By how much the logarithm of the tails falls with each step, in units of epsilon."""
 ROUNDS = 60
 """So many times rows are added, at most."""
 
@@ -66,7 +66,6 @@ class Drafted:
 
     q: Fraction
     reach: int
-    push: int
     u: Array
     value: float
     """Its error, as the solver says."""
@@ -76,15 +75,14 @@ class Drafted:
 def draft(problem: SingleLTE, slack: float, progress: Progress) -> Drafted:
     """The best noise for an epsilon that is smaller by a share of `slack`."""
     share = 1 - Fraction(slack)
-    q = geometric_ratio(problem.epsilon / problem.largest * share)
+    q = geometric_ratio(problem.epsilon / problem.largest * FALL)
     cap = float(problem.baseline)
     width = -math.log(q)
-    push = max(math.ceil(PUSH / width), 2)
-    reach, best = push + max(math.ceil(START / width), 4), None
+    reach, best = max(math.ceil(START / width), 6), None
     while True:
         progress(f"the best noise up to {reach}")
         try:
-            found = _Program(problem, q, reach, push, float(share)).solved(progress)
+            found = _Program(problem, q, reach, float(share)).solved(progress)
         except KeyboardInterrupt:
             if best is None:
                 raise
@@ -107,7 +105,7 @@ def rounded(problem: SingleLTE, drafted: Drafted) -> AddedNoise:
     weights = [math.floor(value / total * denominator) for value in exact]
     weights[max(range(len(weights)), key=weights.__getitem__)] += denominator - sum(weights)
     row = tuple((e, weight) for e, weight in zip(places.tolist(), weights, strict=True) if weight)
-    return AddedNoise(problem.last, drafted.q, reach, denominator, row, drafted.push)
+    return AddedNoise(problem.last, drafted.q, reach, denominator, row)
 
 
 # ---------------------------------------------------------------------- prices for a lower bound
@@ -120,13 +118,13 @@ MOST_RULES = 3000
 def priced(problem: SingleLTE) -> NoisePrices | None:
     """Prices that prove a lower bound for all noise that may be added; None if there would be too many.
 
-    The same program without tails, for all outputs that are not too rare, and noise as far as any of these can come from.
+    The same program without tails, for all outputs that are not too rare, and noise as far as these can come from.
     """
     crowd = []
     for kind in kinds_of(problem):
         if not isinstance(kind.law, ExactPmf) or kind.law.last >= LONGEST:
             return None
-        others = _Others(kind, problem.q, math.ceil((DEPTH + 3) / -math.log(problem.q)), 1.0)
+        others = _Others(kind, problem.q, math.ceil((DEPTH + 3) / -math.log(problem.q)))
         likely = np.flatnonzero(others.plain > others.plain.max() - DEPTH) + others.first
         crowd.append((others, int(likely[0]), int(likely[-1])))
     rules: list[Rule] = [
@@ -186,8 +184,7 @@ def _pass(highs: highspy.Highs, cost: Array, matrix: sparse.csr_array, lower: Ar
 class _Others:
     """One kind of person: the laws of the others, and of what is seen under geometric noise, as logarithms."""
 
-    def __init__(self, kind: Kind, q: Fraction, reach: int, level: float) -> None:
-        self.level = level
+    def __init__(self, kind: Kind, q: Fraction, reach: int) -> None:
         span, self.steps = span_of(kind, reach, q), kind.steps
         self.first, self.last, self.reach = span.first, span.last, reach
         self.start = span.first - reach - 1
@@ -220,7 +217,7 @@ class _Others:
     def tails(self, t: npt.NDArray[np.int64]) -> Array:
         """What the tails add to `h(t) / G(t)`."""
         beyond = np.logaddexp(self._left(t, self.reach + 1), self._right(t, self.reach + 1)) + self.log_c
-        found: Array = self.level * np.exp(beyond - self.plain[t - self.first])
+        found: Array = np.exp(beyond - self.plain[t - self.first])
         return found
 
     def posterior(self, t: npt.NDArray[np.int64], e: npt.NDArray[np.int64]) -> Array:
@@ -242,19 +239,17 @@ class _Others:
 class _Program:
     """The program for one reach."""
 
-    def __init__(self, problem: SingleLTE, q: Fraction, reach: int, push: int, share: float) -> None:
-        self.problem, self.q, self.reach, self.push = problem, q, reach, push
-        self.level = math.exp(-push * math.log(q))
-        """What the tails are multiplied by."""
+    def __init__(self, problem: SingleLTE, q: Fraction, reach: int, share: float) -> None:
+        self.problem, self.q, self.reach = problem, q, reach
         self.places = np.arange(-reach, reach + 1)
         log_q = math.log(q)
         self.geometric = np.exp(np.abs(self.places) * log_q) * (-math.expm1(log_q)) / (1 + math.exp(log_q))
         self.limit = float(problem.epsilon) / problem.steps * share
         """What a step may give away, as a logarithm."""
-        self.crowd = [_Others(kind, q, reach, self.level) for kind in kinds_of(problem)]
+        self.crowd = [_Others(kind, q, reach) for kind in kinds_of(problem)]
         power = 1 if problem.objective == "mae" else 2
         self.cost = np.abs(self.places) ** power * self.geometric
-        self.outer = self.level * _tail_error(float(q), reach + 1, power)
+        self.outer = _tail_error(float(q), reach + 1, power)
         self.highs = new_highs(solver="simplex", primal_feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-9)
 
     def solved(self, progress: Progress) -> Drafted:
@@ -286,16 +281,16 @@ class _Program:
             if not added:
                 break
         value = float(self.cost @ u) + self.outer
-        return Drafted(self.q, self.reach, self.push, u, value)
+        return Drafted(self.q, self.reach, u, value)
 
     def _begin(self) -> None:
-        inside = 1 - 2 * math.exp((self.reach - self.push + 1) * math.log(self.q)) / (1 + float(self.q))
+        inside = 1 - 2 * math.exp((self.reach + 1) * math.log(self.q)) / (1 + float(self.q))
         whole = np.array([inside])
         _pass(self.highs, self.cost, sparse.csr_array(self.geometric[None, :]), whole, whole)
         problem = self.problem
         if problem.objective == "mse" and problem.never_worse:
             absolute = np.abs(self.places) * self.geometric
-            limit = float(problem.cap) * (1 - 1e-9) - self.level * _tail_error(float(self.q), self.reach + 1, 1)
+            limit = float(problem.cap) * (1 - 1e-9) - _tail_error(float(self.q), self.reach + 1, 1)
             self._rows([absolute], [limit])
         if problem.chain_epsilon is not None:
             self._keep_ordinary(float(problem.chain_epsilon) / problem.steps * (1 - 1e-9))
@@ -314,7 +309,7 @@ class _Program:
                         if 0 <= place < size:
                             row[place] += sign * value
                         else:
-                            bound -= sign * value * self.level
+                            bound -= sign * value
                     self._rows([row], [bound])
 
     def _add(self, others: _Others, t: npt.NDArray[np.int64], d: int) -> None:
@@ -340,7 +335,8 @@ class _Program:
         status = self.highs.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
             raise SolverError(f"HiGHS ended with {self.highs.modelStatusToString(status).lower()}")
-        return np.maximum(np.array(self.highs.getSolution().col_value), 0.0)
+        found: Array = np.maximum(np.array(self.highs.getSolution().col_value), 0.0)
+        return found
 
 
 def _peaks(excess: Array, least: float, blocks: int = 40) -> npt.NDArray[np.int64]:

@@ -4,7 +4,7 @@
 "contraction_denominator": ".."}` as `SharedNoise` says: draw `y` from the contraction's row of the input (the input
 itself if it is null) and `e` from SGDL_beta(q); `f y + e` is the output if it lies outside `outputs`.
 
-`{"law": "added", "q": [..], "push": k, "first": y, "readings": [..]}` is noise that is added to every input, as
+`{"law": "added", "q": [..], "first": y, "readings": [..]}` is noise that is added to every input, as
 `AddedNoise` says. Its one row, that of the input 0, is for the noise `outputs = [-reach, reach]`.
 """
 
@@ -46,7 +46,6 @@ class Share:
 class Added:
     """What is more to say of added noise than its row and its ratio."""
 
-    push: int
     first: int
     readings: tuple[int, ...]
 
@@ -57,7 +56,7 @@ def tail_document(q: Fraction | None, share: Share | Added | None) -> dict[str, 
         return None
     if isinstance(share, Added):
         readings = [index(value) for value in share.readings]
-        return {"law": "added", "q": _pair(q), "push": share.push, "first": share.first, "readings": readings}
+        return {"law": "added", "q": _pair(q), "first": share.first, "readings": readings}
     if share is None:
         return {"law": "geometric", "q": _pair(q)}
     return {
@@ -75,7 +74,7 @@ def tail_document(q: Fraction | None, share: Share | Added | None) -> dict[str, 
 _TAILS = {
     "geometric": {"law", "q"},
     "sgdl": {"law", "q", "beta", "factor", "contraction", "contraction_denominator"},
-    "added": {"law", "q", "push", "first", "readings"},
+    "added": {"law", "q", "first", "readings"},
 }
 """What each law of a tail states."""
 
@@ -90,7 +89,7 @@ def parse_tail(
     if not isinstance(tail, dict) or not isinstance(law, str) or tail.keys() != _TAILS.get(law):
         raise refused(
             'tail must be null, {"law": "geometric", "q": ..}, {"law": "sgdl", "q": .., "beta": .., ..} or '
-            '{"law": "added", "q": .., "push": .., ..}',
+            '{"law": "added", "q": .., ..}',
             shown(tail),
         )
     q = _ratio(tail["q"], "q")
@@ -117,12 +116,12 @@ def parse_tail(
 
 
 def _added(tail: Mapping[str, Any]) -> Added:
-    push, first, readings = tail["push"], tail["first"], tail["readings"]
-    if type(readings) is not list or [type(value) for value in (push, first)] != [int, int]:
-        raise refused("push and first must be integers, and readings a list", shown([push, first]))
+    first, readings = tail["first"], tail["readings"]
+    if type(first) is not int or type(readings) is not list:
+        raise refused("first must be an integer, and readings a list", shown([first, readings]))
     if not set(map(type, readings)) <= {int} or any(abs(value) > MAX_INDEX for value in (first, *readings)):
         raise refused("readings must be integers from -2^53 to 2^53", "others")
-    return Added(push, first, tuple(readings))
+    return Added(first, tuple(readings))
 
 
 def whole(text: Any, name: str) -> int:
@@ -191,9 +190,7 @@ class Artifact:
             (low, high), more = self.outputs, self.share
             if self.inputs != (0, 0) or low != -high or self.outside != "geometric" or self.q is None:
                 raise refused("Added noise must have one row, for noise from -reach to reach", "another table")
-            noise = AddedNoise(
-                last, self.q, high, self.denominator, self.rows[0], more.push, more.first, more.readings
-            )
+            noise = AddedNoise(last, self.q, high, self.denominator, self.rows[0], more.first, more.readings)
             noise.check()
             return noise
         if self.share is not None:
@@ -204,7 +201,7 @@ class Artifact:
 def table_of(mechanism: NoiseMatrix | AddedNoise) -> Artifact:
     """The numbers of a mechanism, without problem, claim and provenance."""
     if isinstance(mechanism, AddedNoise):
-        more = Added(mechanism.push, mechanism.first, mechanism.readings)
+        more = Added(mechanism.first, mechanism.readings)
         outputs = (-mechanism.reach, mechanism.reach)
         return Artifact(
             (0, 0), outputs, mechanism.denominator, (mechanism.row,), "geometric", mechanism.q, {}, {}, {}, share=more

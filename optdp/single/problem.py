@@ -172,9 +172,8 @@ class SingleLTE(Problem["Solution"]):
             raise ProblemError(f'form = "additive" is designed with method = "lp". Found method = "{self.method}".')
         if self.observers != (Observer(),):
             raise ProblemError(
-                'form = "additive" is for one observer who knows exactly the population. Found an [observer]. Such noise '
-                "is as private for whoever knows less; for a range or for known people give the population of the "
-                'people who are in doubt, with its least spread, or use form = "table".'
+                'form = "additive" is for one observer, who knows the population exactly. Found an [observer]. Leave '
+                'it out and give the people who are in doubt, with their least spread, or use form = "table".'
             )
 
     def _check_observers(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import optdp.work as work
 from optdp.errors import CertificateError, InfeasibleError, OptdpError, SolverError
 from optdp.files.atomic import check_writable
-from optdp.mechanism.added_noise import AddedNoise, plain_noise
+from optdp.mechanism.added_noise import AddedNoise, plain_noise, table_only
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import decimal_up, precision, show
 from optdp.sheet import Cell, Sheet, bound_words, decimal, ordinary
@@ -183,9 +183,7 @@ class Solution(Designed[SingleLTE, Certificate]):
             "explained": "docs/guarantee.md",
         }
         provenance = self.provenance(version("optdp")) | self.bound_proof()
-        return replace(
-            table_of(matrix), problem=self.problem.spec(), claim=claim, provenance=provenance, sha256=""
-        )
+        return replace(table_of(matrix), problem=self.problem.spec(), claim=claim, provenance=provenance, sha256="")
 
     def save(self, path: str | Path) -> None:
         """Write the artifact, atomically."""
@@ -195,13 +193,13 @@ class Solution(Designed[SingleLTE, Certificate]):
         """A measurement of OpenDP with the ordinary epsilon (extra `[opendp]`); see `optdp.bridges.opendp`."""
         from optdp.bridges.opendp import measurement
 
-        return measurement(self.mechanism, self.problem.largest, T)
+        return measurement(table_only(self.mechanism, "OpenDP"), self.problem.largest, T)
 
     def to_pld(self, discretization: float = 1e-4) -> Any:
         """A pessimistic privacy loss distribution of dp-accounting (`[accounting]`); see `optdp.bridges.accounting`."""
         from optdp.bridges.accounting import pld
 
-        return pld(self.mechanism, self.problem.largest, discretization)
+        return pld(table_only(self.mechanism, "dp-accounting"), self.problem.largest, discretization)
 
 
 def check_target(problem: SingleLTE, path: Path) -> None:

@@ -74,9 +74,7 @@ def _check_fit(problem: SingleLTE, matrix: NoiseMatrix) -> None:
         raise ArtifactError('Inputs without a row must get plain noise if there is a tail. Found outside = "clamp".')
 
 
-def verify_matrix(
-    artifact: Artifact, problem: SingleLTE, matrix: NoiseMatrix | AddedNoise, begin: float
-) -> Verified:
+def verify_matrix(artifact: Artifact, problem: SingleLTE, matrix: NoiseMatrix | AddedNoise, begin: float) -> Verified:
     """Recompute everything that the artifact claims, and raise unless all of it holds."""
     try:
         certificate = certify(problem, matrix)
