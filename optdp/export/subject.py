@@ -20,7 +20,7 @@ from optdp.plan import certificate
 from optdp.plan.format import Member, Plan, bare_table, party_file
 from optdp.plan.problem import MultiLTE
 from optdp.single import certify
-from optdp.single.format import Artifact
+from optdp.single.format import Artifact, table_of
 from optdp.single.verify import Verified
 
 STOPS = 230
@@ -61,11 +61,12 @@ def subjects(source: str | Path | Opened) -> list[Subject]:
     raise AssertionError
 
 
-def of_table(table: Artifact | NoiseMatrix | SharedNoise) -> Subject:
+def of_table(table: Artifact | NoiseMatrix | AddedNoise | SharedNoise) -> Subject:
     """A table about which nothing is claimed."""
     if isinstance(table, Artifact):
         return Subject(table, None)
-    artifact = replace(bare_table(table), provenance={"last": table.last}, sha256="")
+    bare = table_of(table) if isinstance(table, AddedNoise) else bare_table(table)
+    artifact = replace(bare, provenance={"last": table.last}, sha256="")
     return Subject(artifact, table, lambda: ("Nothing is claimed about this table.",))
 
 
