@@ -98,14 +98,19 @@ def kinds_of(problem: SingleLTE) -> list[Kind]:
     ]
 
 
-def epsilon(problem: SingleLTE, noise: AddedNoise, progress: Callable[[str], None] = lambda _: None) -> Fraction:
-    """The largest log-quotient of two contributions a step apart, over all outputs; with unit steps times `D`."""
+def epsilon(problem: SingleLTE, noise: AddedNoise, progress: Callable[[str], None] = lambda _: None) -> Fraction | None:
+    """The largest log-quotient of two contributions a step apart, over all outputs; with unit steps times `D`.
+
+    None if it is infinite: a row with holes may leave outputs that nothing but some contributions can reach.
+    """
     if noise.reach == 0:  # geometric noise itself, perhaps read: nothing is lost by this, and nothing is rounded
-        return ordinary(problem, noise) or Fraction(0)
+        return ordinary(problem, noise)
     worst = upper_fraction(1 / noise.ratio)
     for kind in kinds_of(problem):
         seen = seen_by(kind, noise, progress)
         worst = max(worst, upper_fraction(seen.beyond(noise.ratio)))
+        if not all(value > 0 for value in seen.values):
+            return None
         limit = ball(worst)
         for _, _, one, other in seen.pairs():
             ratio = larger_quotient(one, other)

@@ -36,6 +36,7 @@ from scipy import sparse
 import optdp.work as work
 from optdp.errors import SolverError
 from optdp.mechanism.added_noise import AddedNoise
+from optdp.mechanism.cuts import WORD
 from optdp.numbers.exact import geometric_ratio
 from optdp.numbers.pmf import BinomialPmf, ExactPmf
 from optdp.programs.highs import new_highs, run
@@ -56,6 +57,8 @@ START, GROWTH, FARTHEST = 18.0, 1.5, 20_000
 """The first reach, in units of `1/log(1/q)`; by what factor it grows; and where that ends."""
 FALL = Fraction(9, 10)
 """By how much the logarithm of the tails falls with each step, in units of epsilon."""
+SPARE = 40
+"""Bits that the weights have beyond what the rarest noise needs."""
 ROUNDS = 60
 """So many times rows are added, at most."""
 
@@ -95,9 +98,9 @@ def draft(problem: SingleLTE, slack: float, progress: Progress) -> Drafted:
 
 
 def rounded(problem: SingleLTE, drafted: Drafted) -> AddedNoise:
-    """The noise with integer weights over a power of two."""
+    """The noise with integer weights over a power of two, with bits to spare for the rarest."""
     reach, log_q = drafted.reach, math.log(drafted.q)
-    bits = 62 if -reach * log_q < 22 else 124
+    bits = WORD * math.ceil((SPARE - reach * log_q / math.log(2)) / WORD)
     places = np.arange(-reach, reach + 1)
     shares = np.maximum(drafted.u, 0.0) * np.exp(np.abs(places) * log_q)
     exact = [Fraction(value) for value in shares.tolist()]
@@ -240,7 +243,7 @@ class _Program:
     """The program for one reach."""
 
     def __init__(self, problem: SingleLTE, q: Fraction, reach: int, share: float) -> None:
-        self.problem, self.q, self.reach = problem, q, reach
+        self.problem, self.q, self.reach, self.share = problem, q, reach, share
         self.places = np.arange(-reach, reach + 1)
         log_q = math.log(q)
         self.geometric = np.exp(np.abs(self.places) * log_q) * (-math.expm1(log_q)) / (1 + math.exp(log_q))
@@ -293,12 +296,12 @@ class _Program:
             limit = float(problem.cap) * (1 - 1e-9) - _tail_error(float(self.q), self.reach + 1, 1)
             self._rows([absolute], [limit])
         if problem.chain_epsilon is not None:
-            self._keep_ordinary(float(problem.chain_epsilon) / problem.steps * (1 - 1e-9))
+            self._keep_ordinary(float(problem.chain_epsilon) / problem.steps * self.share)
 
     def _keep_ordinary(self, limit: float) -> None:
         """`f(e + d) <= e^limit f(e)` and the other way round, divided by the larger one under geometric noise."""
         size = len(self.places)
-        for d in self.crowd[0].steps if self.problem.adjacency == "all" else (1,):
+        for d in range(1, self.problem.largest + 1) if self.problem.adjacency == "all" else (1,):
             for i in range(-d, size):
                 j = i + d
                 near = abs(i - self.reach), abs(j - self.reach)
