@@ -93,6 +93,7 @@ def _header(found: Verified, subject: str) -> Html:
     eps, ordinary = certified(found), certificate.ordinary_epsilon
     notes = _text(found.artifact.problem.get("notes")) or None
     tail = "no mechanism with these tails" if problem.tail == "geometric" else "no mechanism"
+    tail = "no added noise" if problem.form == "additive" else tail
     bound = found.artifact.claim.get("lower_bound") if found.bound_proved and problem.objective == "mae" else None
     best = "" if bound is None else f" Proved: {tail} is below {at_least(Fraction(bound))}."
     lead = (
@@ -332,6 +333,7 @@ def _quotient_section(problem: SingleLTE, data: dict[str, Any]) -> Sequence[Chil
 def _deploy(found: Verified, name: str) -> Html:
     file = shlex.quote(name)
     value = found.problem.populations[0].total.mode
+    audited = found.problem.form != "additive"
     return html.section(
         "deploy",
         "How to deploy it",
@@ -342,7 +344,7 @@ def _deploy(found: Verified, name: str) -> Html:
             f"optdp verify {file}",
             f"optdp export {file} --to python --out sampler/    # or c, js, sql",
             f"optdp sample {file} --input {value}    # one draw, on the command line",
-            f"optdp audit {file} --samples 1000000    # tests a sampler from outside",
+            *((f"optdp audit {file} --samples 1000000    # tests a sampler from outside",) if audited else ()),
         ),
         html.one_release(
             "Draw once for one set of data, publish that number, and keep to it. A second draw of the same sum is "

@@ -257,6 +257,8 @@ class SingleLTE(Problem["Solution"]):
             return ""
         if len(self.populations) > 1 or not self.populations[0].laws:
             return ""
+        if self.form == "additive":
+            return "epsilon holds under this prior or one with more spread; give the least spread that you can rely on"
         return "the guarantee rests on this exact prior; say a range with [observer], and see: optdp observers"
 
     @property

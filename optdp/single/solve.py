@@ -147,7 +147,12 @@ class Solution(Designed[SingleLTE, Certificate]):
         if problem.objective == "mse":
             facts += bars(("MSE, optdp", self.mse), *self.alternatives.named("mse"))
         if self.lower_bound and self.gap is not None:
-            facts.append((bound_words(problem.tail), f"{float(self.lower_bound):10.6f}  (proved; gap {self.gap:.1e})"))
+            facts.append(
+                (
+                    bound_words(problem.tail, problem.form),
+                    f"{float(self.lower_bound):10.6f}  (proved; gap {self.gap:.1e})",
+                )
+            )
         if self.remarks:
             facts.append(("note", self.remarks))
         if problem.advice:
