@@ -11,11 +11,12 @@ where `h = g * f` and `g` is the law of what all but one person contribute (`add
 **Scale.** Probabilities of outputs range over hundreds of orders of magnitude, and no solver takes that. Let `L` be the
 geometric law and `G = g * L`. The variables are `u(e) = f(e) / L(e)`, and the row of `t` is divided by `G(t)`: then
 `h(t) / G(t)` is the mean of `u` under the posterior of the noise given `t`, and `u = 1`, geometric noise, keeps every
-row. Rows are written where they are needed alone: after each solution, at the outputs that break the rule most.
+row. Rows are written where they are needed alone: after each solution, at the outputs that break the rule most. Where
+the sum of the others spreads far, noise that is a multiple of a much smaller number is as good as any.
 
 **Tails.** Towards either side `h` rises and falls by at most `e^eps` a step, so that the tails limit how large it can
 be in the middle: if they fall by `e^-eps` a step, the error of `Bin(100, .1)` at .3 is 2.241 instead of 2.139. So they
-fall a tenth slower, `q = e^(-.9 eps)`, which costs what lies beyond the reach, next to nothing.
+fall a little slower, `q = e^(-.85 eps)`, which costs what lies beyond the reach, next to nothing.
 
 **Slack.** The program is solved for a slightly smaller epsilon, so that the rounding of solver and integers stays
 within what is asked for; if the certificate does not agree, the slack is made larger.
@@ -47,16 +48,18 @@ from optdp.work import Progress
 
 Array = npt.NDArray[np.float64]
 
-SLACKS = (1e-6, 1e-5, 1e-4, 1e-3)
+SLACKS = (1e-6, 1e-5, 1e-4, 3e-4, 1e-3)
 """By how much smaller the program's epsilon is, in turn, until the certificate agrees."""
 GAIN = 1e-5
 """The reach grows while that lowers the error by more than this share."""
 NOTHING = 1e-13
 """An error below this share of that of geometric noise is not made smaller."""
-START, GROWTH, FARTHEST = 18.0, 1.5, 20_000
-"""The first reach, in units of `1/log(1/q)`; by what factor it grows; and where that ends."""
-FALL = Fraction(9, 10)
+START, GROWTH, DEEPEST, FARTHEST = 18.0, 1.5, 60.0, 20_000
+"""The first reach, in units of `1/log(1/q)`; by what factor it grows; where that ends, in these units and as it is."""
+FALL = Fraction(17, 20)
 """By how much the logarithm of the tails falls with each step, in units of epsilon."""
+COLUMNS, FINE = 250, 16
+"""With a longer reach the noise keeps to multiples of a number, if many of these fit into the others' spread."""
 SPARE = 40
 """Bits that the weights have beyond what the rarest noise needs."""
 ROUNDS = 60
@@ -92,7 +95,7 @@ def draft(problem: SingleLTE, slack: float, progress: Progress) -> Drafted:
             return replace(best, status="interrupted")
         if best is not None and found.value > best.value * (1 - GAIN):
             return best if best.value <= found.value else found
-        if found.value < NOTHING * cap or reach >= FARTHEST:
+        if found.value < NOTHING * cap or reach >= min(FARTHEST, DEEPEST / width):
             return found
         best, reach = found, min(math.ceil(GROWTH * reach), FARTHEST)
 
@@ -199,6 +202,10 @@ class _Others:
         with np.errstate(invalid="ignore"):
             self.below = np.logaddexp.accumulate(self.others - places * self.log_q)
             self.above = np.logaddexp.accumulate((self.others + places * self.log_q)[::-1])[::-1]
+        chances = np.exp(self.others - self.others.max())
+        mean = chances @ places / chances.sum()
+        self.spread = math.sqrt(chances @ (places - mean) ** 2 / chances.sum())
+        """The standard deviation of what the others contribute."""
         t = np.arange(self.first, self.last + 1)
         self.plain = np.logaddexp(self._left(t, 0), self._right(t, 1)) + self.log_c
 
@@ -244,12 +251,15 @@ class _Program:
 
     def __init__(self, problem: SingleLTE, q: Fraction, reach: int, share: float) -> None:
         self.problem, self.q, self.reach, self.share = problem, q, reach, share
-        self.places = np.arange(-reach, reach + 1)
         log_q = math.log(q)
-        self.geometric = np.exp(np.abs(self.places) * log_q) * (-math.expm1(log_q)) / (1 + math.exp(log_q))
         self.limit = float(problem.epsilon) / problem.steps * share
         """What a step may give away, as a logarithm."""
         self.crowd = [_Others(kind, q, reach) for kind in kinds_of(problem)]
+        stride = 1
+        if problem.chain_epsilon is None:
+            stride = max(min(reach // COLUMNS, int(min(others.spread for others in self.crowd) / FINE)), 1)
+        self.places = np.unique(np.r_[np.arange(0, reach + 1, stride), -np.arange(0, reach + 1, stride)])
+        self.geometric = np.exp(np.abs(self.places) * log_q) * (-math.expm1(log_q)) / (1 + math.exp(log_q))
         power = 1 if problem.objective == "mae" else 2
         self.cost = np.abs(self.places) ** power * self.geometric
         self.outer = _tail_error(float(q), reach + 1, power)
@@ -283,7 +293,7 @@ class _Program:
             progress(f"the best noise up to {self.reach}: {len(rows)} outputs, off by {worst:.1e}, round {turn + 1}")
             if not added:
                 break
-        value = float(self.cost @ u) + self.outer
+        value = float(self.cost @ u[self.places + self.reach]) + self.outer
         return Drafted(self.q, self.reach, u, value)
 
     def _begin(self) -> None:
@@ -338,7 +348,8 @@ class _Program:
         status = self.highs.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
             raise SolverError(f"HiGHS ended with {self.highs.modelStatusToString(status).lower()}")
-        found: Array = np.maximum(np.array(self.highs.getSolution().col_value), 0.0)
+        found = np.zeros(2 * self.reach + 1)
+        found[self.places + self.reach] = np.maximum(self.highs.getSolution().col_value, 0.0)
         return found
 
 
