@@ -129,8 +129,6 @@ def layout(drawing: Drawing) -> Layout:
         )
     if noise is not None and noise.restarts and noise.q < SMALLEST_RATIO:
         raise ProblemError("Exported samplers need noise with q of at least 2^-124. Found a smaller one.")
-    if drawing.readings:
-        raise ProblemError("Exported samplers hold no readings of a noisy count. Sample with optdp itself.")
     entries = sum(len(cuts.places) for cuts in (*drawing.rows, *drawing.moves))
     if entries > MOST_CUTS:
         raise ProblemError(

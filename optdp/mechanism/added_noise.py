@@ -1,11 +1,10 @@
-"""AddedNoise: one law of noise for every input, and perhaps a reading of the noisy count.
+"""AddedNoise: one law of noise for every input.
 
 The law of one release of input `x`:
 
     d   discrete Laplace noise, `Pr[d] = (1-q)/(1+q) q^|d|`
     e   `d` itself if `|d| > reach`; otherwise drawn from the row, integers over a power of two, within `reach` of 0
-    y   `x + e`
-    s   `y` itself; or, with readings, the reading of `y`: `readings[y - first]`, beyond the ends the nearest one
+    s   `x + e`
 
 So the noise has the law `f(e) = c W(e) / denominator` for `|e| <= reach`, where `c = 1 - 2 q^(reach+1)/(1+q)`, and
 beyond it geometric tails, `(1-q)/(1+q) q^|e|`. It is drawn as a `NoiseMatrix` with one row, that of input 0, is.
@@ -13,7 +12,6 @@ beyond it geometric tails, `(1-q)/(1+q) q^|e|`. It is drawn as a `NoiseMatrix` w
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
 
 MOST_REACH = 100_000
 """The noise is decided weight by weight up to here, at most."""
-MOST_READINGS = 4_000_000
 LARGEST_RATIO = 1 - Fraction(1, 10**15)
 
 
@@ -55,8 +52,6 @@ class AddedNoise(Public):
         A power of two; the weights of the row sum to it.
     row : tuple
         Pairs `(e, weight)` with `-reach <= e <= reach`, increasing, weights positive.
-    first, readings : int, tuple of int
-        The reading of each noisy count from `first` on, which rises; none if the noisy count itself is released.
 
     Examples
     --------
@@ -72,8 +67,6 @@ class AddedNoise(Public):
     reach: int
     denominator: int
     row: Row
-    first: int = 0
-    readings: tuple[int, ...] = ()
     told = ("last", "q", "reach", "denominator")
 
     @cached_property
@@ -88,9 +81,7 @@ class AddedNoise(Public):
 
     @property
     def outputs(self) -> tuple[int, int]:
-        """The outputs that the row decides, of any input; all that there are, with readings."""
-        if self.readings:
-            return self.readings[0], self.readings[-1]
+        """The outputs that the row decides, of any input."""
         return -self.reach, self.last + self.reach
 
     @cached_property
@@ -104,32 +95,10 @@ class AddedNoise(Public):
             return (1 - self.ratio) / (1 + self.ratio) * self.ratio ** abs(e)
         return self.inside_mass * self.weights.get(e, 0) / self.denominator
 
-    def mass(self, low: int | None, high: int | None) -> arb:
-        """The probability that the noise lies in `low..high`; None is no end."""
-        if low is None:
-            return arb(1) if high is None else self._at_most(high)
-        return 1 - self._at_most(low - 1) if high is None else self._at_most(high) - self._at_most(low - 1)
-
-    def _at_most(self, e: int) -> arb:
-        q = self.ratio
-        if e < -self.reach:
-            return q**-e / (1 + q)
-        if e > self.reach:
-            return 1 - q ** (e + 1) / (1 + q)
-        within = sum(weight for place, weight in self.row if place <= e)
-        return q ** (self.reach + 1) / (1 + q) + self.inside_mass * within / self.denominator
-
     def probability(self, x: int, s: int) -> arb:
         """A ball around `Pr[s|x]`."""
         self.known(x)
-        if not self.readings:
-            return self.noise(s - x)
-        start, end = bisect_left(self.readings, s), bisect_right(self.readings, s)
-        if start == end:
-            return arb(0)
-        low = None if start == 0 else self.first + start - x
-        high = None if end == len(self.readings) else self.first + end - 1 - x
-        return self.mass(low, high)
+        return self.noise(s - x)
 
     def known(self, x: int) -> None:
         """Refuse what is no input."""
@@ -143,7 +112,7 @@ class AddedNoise(Public):
         return np.array([float(self.noise(e)) for e in range(-self.reach, self.reach + 1)])
 
     def check(self) -> None:
-        """Raise unless this is a law at all: weights that sum to their denominator, and readings that rise."""
+        """Raise unless this is a law at all: weights that sum to their denominator."""
         if not 0 < self.q <= LARGEST_RATIO or self.last < 0:
             raise ArtifactError(f"Added noise must have 0 < q <= 1 - 1e-15. Found {float(self.q):.17g}.")
         if not 0 <= self.reach <= MOST_REACH:
@@ -155,10 +124,6 @@ class AddedNoise(Public):
             raise ArtifactError("The row of added noise must be positive integers that sum to its denominator.")
         if places != sorted(set(places)) or places[0] < -self.reach or places[-1] > self.reach:
             raise ArtifactError(f"The row of added noise must be for increasing noise within {self.reach} of 0.")
-        if self.readings and self.reach:
-            raise ArtifactError(f"Readings are of geometric noise itself. Found a reach of {self.reach}.")
-        if len(self.readings) > MOST_READINGS or list(self.readings) != sorted(self.readings):
-            raise ArtifactError(f"Readings must be at most {MOST_READINGS:,} and must not fall.")
 
     # ------------------------------------------------------------------ sampling
 
@@ -180,9 +145,9 @@ class AddedNoise(Public):
         return columns.sample(self, x, size, seed)
 
 
-def plain_noise(last: int, q: Fraction, first: int = 0, readings: tuple[int, ...] = ()) -> AddedNoise:
+def plain_noise(last: int, q: Fraction) -> AddedNoise:
     """Geometric noise alone: its row has the one entry that the noise has already."""
-    return AddedNoise(last, q, 0, 2, ((0, 2),), first, readings)
+    return AddedNoise(last, q, 0, 2, ((0, 2),))
 
 
 def table_only(mechanism: NoiseMatrix | AddedNoise, what: str) -> NoiseMatrix:

@@ -64,13 +64,7 @@ def many(drawing: Drawing, inputs: Integers, source: Source) -> Integers:
     for start in range(0, len(inputs), BLOCK):
         block = slice(start, start + BLOCK)
         released[block] = _block(drawing, inputs[block] * (not drawing.added), source)
-    if not drawing.added:
-        return released
-    released += inputs
-    if not drawing.readings:
-        return released
-    places: Integers = drawing.reading[np.clip(released - drawing.first, 0, len(drawing.readings) - 1)]
-    return places
+    return released + inputs if drawing.added else released
 
 
 def _single(drawing: Drawing, x: int, source: Source) -> int:
@@ -190,7 +184,7 @@ def _check_kind(kind: Any, matrix: Mechanism) -> None:
     if not isinstance(kind, np.dtype) or kind.kind not in "iu":
         raise ProblemError(f"A column must be of whole numbers. Found the type {kind}. Convert it to int64.")
     low, high = matrix.outputs
-    noise = None if matrix.drawing.readings else matrix.drawing.noise
+    noise = matrix.drawing.noise
     if noise is not None:
         low, high = min(low, -noise.reach), max(high, matrix.last + noise.reach)
     limits = np.iinfo(kind)

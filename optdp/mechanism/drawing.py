@@ -11,7 +11,7 @@ places, so that samplers in different languages can be given the same ones:
 All but the first are rarer than 2^-40 for tables of up to a million entries. If the noise takes its centre out of the
 table, that is the release; otherwise it is drawn from the input's row. The centre is the input, or of a share of noise
 (`SharedNoise`) the input or where the contraction takes it, times a factor. Noise that is added (`AddedNoise`) has the
-centre 0 and one row for all inputs, to which it is added; the sum may be read as another number.
+centre 0 and one row for all inputs, to which it is added.
 """
 
 from __future__ import annotations
@@ -56,9 +56,6 @@ class Drawing:
     """The centres of each of them, one for each of its cuts."""
     added: bool = False
     """Whether what is drawn is added to the input."""
-    first: int = 0
-    readings: tuple[int, ...] = ()
-    """What is released instead of a sum from `first` on, and beyond the ends; none if it is the sum."""
 
     @property
     def slots(self) -> int:
@@ -104,21 +101,11 @@ class Drawing:
     def draw(self, x: int, words: Words) -> int:
         """One release of input `x`."""
         drawn = self.drawn(x, words)
-        if not self.added:
-            return drawn
-        noisy = x + drawn
-        return self.readings[min(max(noisy - self.first, 0), len(self.readings) - 1)] if self.readings else noisy
+        return x + drawn if self.added else drawn
 
     def drawn(self, x: int, words: Words) -> int:
         """The same before it is added to anything."""
         return self._drawn(x, lambda place: _of_62_bits(words(place)))
-
-    @cached_property
-    def reading(self) -> Any:
-        """The readings as a numpy array."""
-        import numpy as np
-
-        return np.array(self.readings, dtype=np.int64)
 
     def _drawn(self, x: int, words: Words) -> int:
         row = self.row_of(x)
@@ -206,8 +193,6 @@ def added_drawing(noise: AddedNoise) -> Drawing:
         values=(tuple(e for e, _ in noise.row),),
         factor=0,
         added=True,
-        first=noise.first,
-        readings=noise.readings,
     )
 
 

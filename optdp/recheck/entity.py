@@ -111,7 +111,7 @@ def read_table(document: Mapping[str, Any]) -> Table:
     q = None
     if tail is not None:
         laws = {"geometric": {"law", "q"}}
-        laws["added"] = {*laws["geometric"], "first", "readings"}
+        laws["added"] = laws["geometric"]
         laws["sgdl"] = {*laws["geometric"], "beta", "factor", "contraction", "contraction_denominator"}
         law = tail.get("law") if isinstance(tail, dict) else None
         right = isinstance(law, str) and law in laws and tail.keys() == laws[law]

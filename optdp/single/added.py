@@ -103,7 +103,7 @@ def epsilon(problem: SingleLTE, noise: AddedNoise, progress: Callable[[str], Non
 
     None if it is infinite: a row with holes may leave outputs that nothing but some contributions can reach.
     """
-    if noise.reach == 0:  # geometric noise itself, perhaps read: nothing is lost by this, and nothing is rounded
+    if noise.reach == 0:  # geometric noise itself: nothing is cut off
         return ordinary(problem, noise)
     worst = upper_fraction(1 / noise.ratio)
     for kind in kinds_of(problem):
@@ -204,7 +204,7 @@ def _edge(n: int, p: Fraction, reach: int, q: Fraction) -> tuple[int | None, arb
 def ordinary(problem: SingleLTE, noise: AddedNoise) -> Fraction | None:
     """The largest log-ratio of the probabilities of two inputs a step apart; None if it is infinite."""
     reach, factor = (problem.largest, 1) if problem.adjacency == "all" else (1, problem.largest)
-    worst = log_upper(1 / noise.q) * reach  # tails; and readings of geometric noise give away no more than it
+    worst = log_upper(1 / noise.q) * reach  # the tails
     if len(noise.row) < 2 * noise.reach + 1:
         return None
     if noise.reach == 0:

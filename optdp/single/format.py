@@ -4,8 +4,8 @@
 "contraction_denominator": ".."}` as `SharedNoise` says: draw `y` from the contraction's row of the input (the input
 itself if it is null) and `e` from SGDL_beta(q); `f y + e` is the output if it lies outside `outputs`.
 
-`{"law": "added", "q": [..], "first": y, "readings": [..]}` is noise that is added to every input, as
-`AddedNoise` says. Its one row, that of the input 0, is for the noise `outputs = [-reach, reach]`.
+`{"law": "added", "q": [..]}` is noise that is added to every input, as `AddedNoise` says. Its one row, that of the
+input 0, is for the noise `outputs = [-reach, reach]`.
 """
 
 from __future__ import annotations
@@ -44,10 +44,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Added:
-    """What is more to say of added noise than its row and its ratio."""
-
-    first: int
-    readings: tuple[int, ...]
+    """Says that the noise is added to every input."""
 
 
 def tail_document(q: Fraction | None, share: Share | Added | None) -> dict[str, Any] | None:
@@ -55,8 +52,7 @@ def tail_document(q: Fraction | None, share: Share | Added | None) -> dict[str, 
     if q is None:
         return None
     if isinstance(share, Added):
-        readings = [index(value) for value in share.readings]
-        return {"law": "added", "q": _pair(q), "first": share.first, "readings": readings}
+        return {"law": "added", "q": _pair(q)}
     if share is None:
         return {"law": "geometric", "q": _pair(q)}
     return {
@@ -74,7 +70,7 @@ def tail_document(q: Fraction | None, share: Share | Added | None) -> dict[str, 
 _TAILS = {
     "geometric": {"law", "q"},
     "sgdl": {"law", "q", "beta", "factor", "contraction", "contraction_denominator"},
-    "added": {"law", "q", "first", "readings"},
+    "added": {"law", "q"},
 }
 """What each law of a tail states."""
 
@@ -89,7 +85,7 @@ def parse_tail(
     if not isinstance(tail, dict) or not isinstance(law, str) or tail.keys() != _TAILS.get(law):
         raise refused(
             'tail must be null, {"law": "geometric", "q": ..}, {"law": "sgdl", "q": .., "beta": .., ..} or '
-            '{"law": "added", "q": .., ..}',
+            '{"law": "added", "q": ..}',
             shown(tail),
         )
     q = _ratio(tail["q"], "q")
@@ -98,7 +94,7 @@ def parse_tail(
     if law == "geometric":
         return q, None
     if law == "added":
-        return q, _added(tail)
+        return q, Added()
     beta, factor = _ratio(tail["beta"], "beta"), tail["factor"]
     if beta > 1:
         raise refused("beta must be at most 1", shown(tail["beta"]))
@@ -113,15 +109,6 @@ def parse_tail(
             raise refused("contraction must be null or a list of rows", shown(moved))
         moved = tuple(row(line, x, (0, len(moved) - 1), denominator) for x, line in enumerate(moved))
     return q, Share(beta, factor, moved, denominator)
-
-
-def _added(tail: Mapping[str, Any]) -> Added:
-    first, readings = tail["first"], tail["readings"]
-    if type(first) is not int or type(readings) is not list:
-        raise refused("first must be an integer, and readings a list", shown([first, readings]))
-    if not set(map(type, readings)) <= {int} or any(abs(value) > MAX_INDEX for value in (first, *readings)):
-        raise refused("readings must be integers from -2^53 to 2^53", "others")
-    return Added(first, tuple(readings))
 
 
 def whole(text: Any, name: str) -> int:
@@ -187,10 +174,10 @@ class Artifact:
     def matrix(self, last: int) -> NoiseMatrix | AddedNoise:
         """What is ready to draw from; `last` is the largest input of the problem, which may have no row."""
         if isinstance(self.share, Added):
-            (low, high), more = self.outputs, self.share
+            low, high = self.outputs
             if self.inputs != (0, 0) or low != -high or self.outside != "geometric" or self.q is None:
                 raise refused("Added noise must have one row, for noise from -reach to reach", "another table")
-            noise = AddedNoise(last, self.q, high, self.denominator, self.rows[0], more.first, more.readings)
+            noise = AddedNoise(last, self.q, high, self.denominator, self.rows[0])
             noise.check()
             return noise
         if self.share is not None:
@@ -201,10 +188,18 @@ class Artifact:
 def table_of(mechanism: NoiseMatrix | AddedNoise) -> Artifact:
     """The numbers of a mechanism, without problem, claim and provenance."""
     if isinstance(mechanism, AddedNoise):
-        more = Added(mechanism.first, mechanism.readings)
         outputs = (-mechanism.reach, mechanism.reach)
         return Artifact(
-            (0, 0), outputs, mechanism.denominator, (mechanism.row,), "geometric", mechanism.q, {}, {}, {}, share=more
+            (0, 0),
+            outputs,
+            mechanism.denominator,
+            (mechanism.row,),
+            "geometric",
+            mechanism.q,
+            {},
+            {},
+            {},
+            share=Added(),
         )
     return Artifact(
         mechanism.inputs, mechanism.outputs, mechanism.denominator, mechanism.rows, mechanism.outside, mechanism.q,

@@ -46,8 +46,6 @@ def _check_added(problem: SingleLTE, noise: AddedNoise) -> None:
     """Refuse noise that is no answer to its problem, whatever its figures."""
     if problem.form != "additive":
         raise ArtifactError('Noise that is added is for form = "additive". Found a problem of another form.')
-    if noise.readings:
-        raise ArtifactError('With form = "additive" the noisy count itself is released. Found readings of it.')
     if noise.q < problem.q:
         raise ArtifactError(
             f"The tails of added noise must have at least the ratio of geometric noise, {float(problem.q):.12g}. "

@@ -300,8 +300,8 @@ def spoil(change: str, document: dict[str, Any]) -> None:
         document["provenance"]["prices"]["at"][0][2] = 2
     elif change == "error":
         document["claim"]["mae"] = "0.5"
-    elif change == "readings":
-        document["tail"]["readings"] = [0, 1]
+    elif change == "geometric":
+        document["tail"]["law"] = "geometric"
     elif change == "table":
         document["problem"].pop("form")
     elif change == "lopsided":
@@ -310,7 +310,18 @@ def spoil(change: str, document: dict[str, Any]) -> None:
         document["inputs"][1], document["weights"] = 1, [row, row]
 
 
-CHANGES = ["weights", "hole", "steep", "bound", "cheap bound", "another rule", "error", "readings", "table", "lopsided"]
+CHANGES = [
+    "weights",
+    "hole",
+    "steep",
+    "bound",
+    "cheap bound",
+    "another rule",
+    "error",
+    "geometric",
+    "table",
+    "lopsided",
+]
 
 
 @pytest.mark.parametrize("change", [*CHANGES, "two rows"])
