@@ -69,9 +69,9 @@ class AddedNoise(Public):
     row: Row
     told = ("last", "q", "reach", "denominator")
 
-    @cached_property
+    @property
     def ratio(self) -> arb:
-        """`q` as a ball (of the precision in force when it is first asked for)."""
+        """`q` as a ball, of the precision in force."""
         return ball(self.q)
 
     @cached_property
@@ -84,7 +84,7 @@ class AddedNoise(Public):
         """The outputs that the row decides, of any input."""
         return -self.reach, self.last + self.reach
 
-    @cached_property
+    @property
     def inside_mass(self) -> arb:
         """`c`: the probability that the noise is drawn from the row."""
         return 1 - 2 * self.ratio ** (self.reach + 1) / (1 + self.ratio)
