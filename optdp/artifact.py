@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 from optdp.errors import ArtifactError, ProblemError
 from optdp.files.atomic import name_of, read_bytes
 from optdp.files.models import from_spec
+from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.plan.explain import PlanExplanation, explain_plan
 from optdp.plan.format import (
@@ -78,7 +79,7 @@ class OpenedMatrix(Opened):
 
     artifact: Artifact
     problem: SingleLTE
-    matrix: NoiseMatrix
+    matrix: NoiseMatrix | AddedNoise
     noun = "a noise matrix"
 
     @cached_property

@@ -101,6 +101,8 @@ def ordinary(epsilon: str) -> str:
     return f"{decimal(epsilon)}  (whatever anybody knows; composes)"
 
 
-def bound_words(tail: str) -> str:
+def bound_words(tail: str, form: str = "table") -> str:
     """What the lower bound speaks of: the mechanisms that the problem admits."""
+    if form == "additive":
+        return "least possible, additive"
     return "least possible, with tails" if tail == "geometric" else "least possible"

@@ -58,6 +58,7 @@ PEOPLE: dict[str, Callable[[], Any]] = {
     "observer between laws": lambda: Observer((["0.5", "0.3", "0.2"], ["0.2", "0.3", "0.5"])),
 }
 PROBLEMS: dict[str, Callable[[], Any]] = {
+    "additive": lambda: SingleLTE(Population.binomial(20, "0.3"), epsilon=1, form="additive"),
     "single": lambda: SingleLTE(CROWD, epsilon="0.3"),
     "single with a fallback": lambda: SingleLTE(CROWD, epsilon="0.3", fallback_epsilon=2),
     "single without tails": lambda: SingleLTE(SMALL, epsilon="0.5", tail="none"),

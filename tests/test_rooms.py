@@ -39,7 +39,8 @@ REACHING = {
 """Methods of a solution that hand it to a higher room: to OpenDP, to an accountant, to a notebook."""
 
 LATER = {
-    ("mechanism.matrix", "mechanism.columns"), ("mechanism.shared_noise", "mechanism.columns"),
+    ("mechanism.matrix", "mechanism.columns"), ("mechanism.added_noise", "mechanism.columns"),
+    ("mechanism.shared_noise", "mechanism.columns"),
     ("mechanism.shared_noise", "mechanism.share_cuts"), ("mechanism.shared_noise", "numbers.draws"),
     ("mechanism.drawing", "mechanism.share_cuts"), ("artifact", "order.format"),
 }  # fmt: skip

@@ -25,6 +25,7 @@ LOGIC = {
     "optdp.mechanism.matrix", "optdp.single.laws", "optdp.single.certify", "optdp.single.window",
     "optdp.files", "optdp.people", "optdp.mechanism", "optdp.files.atomic", "optdp.files.canonical",
     "optdp.artifact", "optdp.single.format", "optdp.single.claims", "optdp.objects", "optdp.sheet", "optdp.kind",
+    "optdp.mechanism.added_noise", "optdp.single.added", "optdp.single.added_proof",
     "optdp.single.bound_proof", "optdp.single.over_time", "optdp.single.verify", "optdp.single.explain",
 }  # fmt: skip
 """What the verdict about one entity's artifact may rest on."""

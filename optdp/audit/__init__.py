@@ -25,6 +25,7 @@ from optdp.audit.experiment import Trial, trials
 from optdp.audit.hypotheses import Misfit, Proved, Tally
 from optdp.audit.plans import Table, party_trial, plan_trials, summed
 from optdp.errors import ProblemError
+from optdp.mechanism.added_noise import table_only
 from optdp.mechanism.columns import many
 from optdp.numbers.draws import Source, uniform_below
 from optdp.numbers.exact import check_whole, shown, to_fraction
@@ -157,8 +158,9 @@ def _tested(found: Opened) -> tuple[list[Trial], Sequence[Table]]:
         case OpenedMatrix():
             stated = found.claim["ordinary_epsilon"]
             ordinary = None if stated == "infinite" else to_fraction(stated, "ordinary_epsilon")
+            matrix = table_only(found.matrix, "An audit")
             claimed = to_fraction(found.claim["epsilon"], "epsilon")
-            return trials(found.problem, found.matrix, claimed, ordinary), [found.matrix]
+            return trials(found.problem, matrix, claimed, ordinary), [matrix]
     raise AssertionError
 
 

@@ -34,6 +34,7 @@ from flint import arb
 
 from optdp.artifact import verify
 from optdp.errors import CertificateError, ProblemError
+from optdp.mechanism.added_noise import table_only
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import ball, check_between, check_whole, floor_scaled, log_upper, precision
 from optdp.single.certify import near_rows, row_ratios
@@ -86,7 +87,7 @@ def pld(matrix: NoiseMatrix, largest: int = 1, discretization: float = 1e-4) -> 
 def pld_from(path: str | Path, discretization: float = 1e-4) -> Any:
     """The privacy loss distribution of an artifact, after all its claims have been verified."""
     checked = verify(path)
-    return pld(checked.matrix, checked.problem.largest, discretization)
+    return pld(table_only(checked.matrix, "dp-accounting"), checked.problem.largest, discretization)
 
 
 def dominating_pair(matrix: NoiseMatrix, largest: int = 1, discretization: float = 1e-4) -> DominatingPair:

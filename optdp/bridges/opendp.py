@@ -21,6 +21,7 @@ from typing import Any
 from optdp.artifact import verify
 from optdp.bridges.accounting import by_distance
 from optdp.errors import ProblemError
+from optdp.mechanism.added_noise import table_only
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import up
 
@@ -63,7 +64,7 @@ def measurement_from(path: str | Path, T: str = "int") -> Any:
     """The measurement of an artifact, after all its claims have been verified."""
     _opendp()
     checked = verify(path)
-    return measurement(checked.matrix, checked.problem.largest, T)
+    return measurement(table_only(checked.matrix, "OpenDP"), checked.problem.largest, T)
 
 
 def _opendp() -> Any:

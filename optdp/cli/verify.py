@@ -162,7 +162,7 @@ def _matrix(found: Verified, path: Path) -> Said:
         ("ordinary epsilon", ordinary(claim["ordinary_epsilon"])),
         *([("over time", over_time.line(claim["over_time"]))] if "over_time" in claim else []),
         ("mean absolute error", f"{figures['mae']:.6f}  (geometric {figures['baseline_mae']:.6f})"),
-        *_proved(bound_words(problem.tail), claim, found.bound_proved),
+        *_proved(bound_words(problem.tail, problem.form), claim, found.bound_proved),
     ]
     return figures, _table(path, "", rows), meaning(problem)
 

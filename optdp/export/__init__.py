@@ -27,6 +27,7 @@ from optdp.export import sql
 from optdp.export.sampler import c_sampler, js_sampler, python_sampler
 from optdp.export.subject import Subject, of_table, subjects
 from optdp.files import atomic, canonical
+from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix, Row
 from optdp.mechanism.shared_noise import SharedNoise
 from optdp.single import format
@@ -51,7 +52,7 @@ def _tables(artifact: Artifact, suffix: str) -> Iterator[tuple[str, Rows]]:
     """The tables of an artifact, each with what its file's name ends with."""
     yield "", (artifact.rows, artifact.inputs[0], artifact.denominator)
     share = artifact.share
-    if share is not None and share.contraction is not None:
+    if isinstance(share, format.Share) and share.contraction is not None:
         yield f".contraction.{suffix}", (share.contraction, 0, share.contraction_denominator)
 
 
@@ -153,14 +154,15 @@ TARGETS = {
 
 
 def export(
-    source: str | Path | Opened | Artifact | NoiseMatrix | SharedNoise, target: str, out: str | Path
+    source: str | Path | Opened | Artifact | NoiseMatrix | AddedNoise | SharedNoise, target: str, out: str | Path
 ) -> list[Path]:
     """Write `source` in the form named `target`, and say which files were written.
 
     `source` is a file that `solve` wrote or a plan's folder, whose claims are verified first, or a table about which
     nothing is claimed. `out` is a folder, made if it is not there; of tables it may be a file with their suffix.
     """
-    found = [of_table(source)] if isinstance(source, Artifact | NoiseMatrix | SharedNoise) else subjects(source)
+    tables = (Artifact, NoiseMatrix, AddedNoise, SharedNoise)
+    found = [of_table(source)] if isinstance(source, tables) else subjects(source)
     return write(found, chosen(target), Path(out))
 
 

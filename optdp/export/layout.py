@@ -121,7 +121,7 @@ def layout(drawing: Drawing) -> Layout:
     """The integers of a drawing, or a refusal of what samplers in other languages cannot hold."""
     noise = drawing.noise
     reach = 0 if noise is None else noise.reach
-    size = max(drawing.last * abs(drawing.factor), reach, *map(abs, drawing.outputs))
+    size = max(drawing.last * max(abs(drawing.factor), 1), reach, *map(abs, drawing.outputs))
     if size >= LARGEST:
         raise ProblemError(
             "Exported samplers need inputs, outputs and noise below 2^45. "

@@ -49,7 +49,8 @@ def pieces(laid: Layout, template: str, call: str) -> dict[str, object]:
         "ORIGIN": -1 if noise is None else noise.origin,
         "TOP": f"SLOTS - {2 + moved}",
         "NOISE_END": f"SLOTS - {1 + moved}",
-        "CENTRE": call if moved else "x" if drawing.factor == 1 else f"{drawing.factor} * x",
+        "CENTRE": call if moved else {0: "0", 1: "x"}.get(drawing.factor, f"{drawing.factor} * x"),
+        "PLUS": " + x" if drawing.added else "",
         "MOVED": filled(template, {}) if moved else "",
     }
 
@@ -72,6 +73,8 @@ def head(subject: Subject, laid: Layout, mark: str) -> str:
 
 def _outputs(drawing: Drawing) -> str:
     (low, high), noise = drawing.outputs, drawing.noise
+    if drawing.added:
+        return f"added noise: {low}..{high} from the table, beyond them geometric"
     table = f"outputs of the table: {low}..{high}"
     if noise is None:
         return table

@@ -116,7 +116,15 @@ def _draw(laid: Layout, name: str) -> dict[str, object]:
     drawing, words = laid.drawing, laid.rows.words
     noise, row_value = drawing.noise, _row_value(name, words, "u")
     if noise is None:
-        return {"NAME": name, "BACK": 2, "NOISE": "0", "FIRST": "", "FIRST_WORDS": "", "ROW_VALUE": row_value}
+        return {
+            "NAME": name,
+            "BACK": 2,
+            "NOISE": "0",
+            "FIRST": "",
+            "FIRST_WORDS": "",
+            "ROW_VALUE": row_value,
+            "PLUS": "",
+        }
     slots = range(drawing.slots - 1)
     joined = (f"JOIN {name}_words w{slot} ON w{slot}.id = u.id AND w{slot}.place = {slot}" for slot in slots)
     down = " - f.sign" if noise.origin else ""
@@ -127,6 +135,7 @@ def _draw(laid: Layout, name: str) -> dict[str, object]:
         "FIRST": _with_first_words(len(noise.digits)) + (_centre(name, words, slots[-1]) if drawing.moves else ""),
         "FIRST_WORDS": "".join(f"\n          {join}" for join in joined),
         "ROW_VALUE": row_value,
+        "PLUS": " + r.input" if drawing.added else "",
     }
 
 

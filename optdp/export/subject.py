@@ -12,6 +12,7 @@ from pathlib import Path
 from optdp.artifact import Opened, OpenedMatrix, OpenedParty, OpenedPlan, open_artifact
 from optdp.errors import ProblemError
 from optdp.export.layout import Layout, layout
+from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.mechanism.shared_noise import SharedNoise
 from optdp.numbers.exact import decimal_up, show
@@ -19,7 +20,7 @@ from optdp.plan import certificate
 from optdp.plan.format import Member, Plan, bare_table, party_file
 from optdp.plan.problem import MultiLTE
 from optdp.single import certify
-from optdp.single.format import Artifact
+from optdp.single.format import Artifact, table_of
 from optdp.single.verify import Verified
 
 STOPS = 230
@@ -33,7 +34,7 @@ class Subject:
     """One table, and what may be said of it."""
 
     artifact: Artifact
-    table: NoiseMatrix | SharedNoise | None
+    table: NoiseMatrix | AddedNoise | SharedNoise | None
     """What is drawn from; None if the problem, and so the largest input, is not known."""
     claims: Callable[[], tuple[str, ...]] = tuple
     """Lines for the head of a sampler; to make them may show that there can be none."""
@@ -60,11 +61,12 @@ def subjects(source: str | Path | Opened) -> list[Subject]:
     raise AssertionError
 
 
-def of_table(table: Artifact | NoiseMatrix | SharedNoise) -> Subject:
+def of_table(table: Artifact | NoiseMatrix | AddedNoise | SharedNoise) -> Subject:
     """A table about which nothing is claimed."""
     if isinstance(table, Artifact):
         return Subject(table, None)
-    artifact = replace(bare_table(table), provenance={"last": table.last}, sha256="")
+    bare = table_of(table) if isinstance(table, AddedNoise) else bare_table(table)
+    artifact = replace(bare, provenance={"last": table.last}, sha256="")
     return Subject(artifact, table, lambda: ("Nothing is claimed about this table.",))
 
 
@@ -131,7 +133,7 @@ def _share_claims(problem: MultiLTE, claimed: str | None) -> tuple[str, ...]:
     )
 
 
-def stop_cost(matrix: NoiseMatrix, largest: int) -> Fraction:
+def stop_cost(matrix: NoiseMatrix | AddedNoise, largest: int) -> Fraction:
     """What it adds to epsilon, at most, that a sampler gives no release where four words of a cut are not enough.
 
     The proof is in docs/deployment.md. No noise, no cost: rows are never undecided.

@@ -20,7 +20,10 @@ from optdp.numbers.draws import Source
 from optdp.numbers.exact import check_whole, shown, whole_input
 
 if TYPE_CHECKING:
+    from optdp.mechanism.added_noise import AddedNoise
     from optdp.mechanism.matrix import NoiseMatrix
+
+    Mechanism = NoiseMatrix | AddedNoise
 
 BLOCK = 1 << 18
 """Draws that are made together."""
@@ -30,7 +33,7 @@ FEW = 100
 Integers = NDArray[np.int64]
 
 
-def sample(matrix: NoiseMatrix, x: Any, size: int | None, seed: int | None) -> Any:
+def sample(matrix: Mechanism, x: Any, size: int | None, seed: int | None) -> Any:
     """Releases of one input as a list, or of each input of a column as a column of the same kind."""
     source = Source(seed)
     try:
@@ -41,7 +44,7 @@ def sample(matrix: NoiseMatrix, x: Any, size: int | None, seed: int | None) -> A
         return _column(matrix, x, source)
     count = 1 if size is None else size
     check_whole(count, "size", 0)
-    matrix.row(one)
+    matrix.known(one)
     return repeated(matrix.drawing, one, count, source)
 
 
@@ -60,8 +63,8 @@ def many(drawing: Drawing, inputs: Integers, source: Source) -> Integers:
     released = np.empty(len(inputs), dtype=np.int64)
     for start in range(0, len(inputs), BLOCK):
         block = slice(start, start + BLOCK)
-        released[block] = _block(drawing, inputs[block], source)
-    return released
+        released[block] = _block(drawing, inputs[block] * (not drawing.added), source)
+    return released + inputs if drawing.added else released
 
 
 def _single(drawing: Drawing, x: int, source: Source) -> int:
@@ -91,19 +94,20 @@ def _block(drawing: Drawing, inputs: Integers, source: Source) -> Integers:
             amount, unit = amount + unit * digit, unit * noise.base
         released += np.where(negative > 0, noise.origin - amount, amount)
     low, high = drawing.outputs
+    inside = (low <= released) & (released <= high)
     for group in groups:
         row = drawing.row_of(int(inputs[group[0]]))
         if row is None:
             continue
         if noise is not None:
-            group = group[(low <= released[group]) & (released[group] <= high)]
+            group = group[inside[group]]
         open_ones = np.zeros(len(group), dtype=bool)
         chosen = _index(drawing.rows[row], words[group, -1], open_ones)
         released[group] = drawing.numbers(row)[chosen]
         undecided[group] |= open_ones
     for i in np.flatnonzero(undecided).tolist():
         first = words[i].tolist()
-        released[i] = drawing.draw(int(inputs[i]), _words_from(first, source))
+        released[i] = drawing.drawn(int(inputs[i]), _words_from(first, source))
     return released
 
 
@@ -133,7 +137,7 @@ def _words_from(first: Sequence[int], source: Source) -> Any:
 # ---------------------------------------------------------------------- columns
 
 
-def _column(matrix: NoiseMatrix, column: Any, source: Source) -> Any:
+def _column(matrix: Mechanism, column: Any, source: Source) -> Any:
     home = type(column).__module__.partition(".")[0]
     if isinstance(column, list | tuple):
         inputs = np.array([whole_input(value) for value in column], dtype=object)
@@ -168,14 +172,14 @@ def _column(matrix: NoiseMatrix, column: Any, source: Source) -> Any:
     )
 
 
-def _released(matrix: NoiseMatrix, inputs: NDArray[Any], source: Source) -> Integers:
+def _released(matrix: Mechanism, inputs: NDArray[Any], source: Source) -> Integers:
     if len(inputs):
-        matrix.row(int(inputs.min()))
-        matrix.row(int(inputs.max()))
+        matrix.known(int(inputs.min()))
+        matrix.known(int(inputs.max()))
     return many(matrix.drawing, inputs.astype(np.int64), source)
 
 
-def _check_kind(kind: Any, matrix: NoiseMatrix) -> None:
+def _check_kind(kind: Any, matrix: Mechanism) -> None:
     """Refuse a type that is not of whole numbers or that cannot hold every release."""
     if not isinstance(kind, np.dtype) or kind.kind not in "iu":
         raise ProblemError(f"A column must be of whole numbers. Found the type {kind}. Convert it to int64.")

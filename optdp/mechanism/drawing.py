@@ -10,7 +10,8 @@ places, so that samplers in different languages can be given the same ones:
 
 All but the first are rarer than 2^-40 for tables of up to a million entries. If the noise takes its centre out of the
 table, that is the release; otherwise it is drawn from the input's row. The centre is the input, or of a share of noise
-(`SharedNoise`) the input or where the contraction takes it, times a factor.
+(`SharedNoise`) the input or where the contraction takes it, times a factor. Noise that is added (`AddedNoise`) has the
+centre 0 and one row for all inputs, to which it is added.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from optdp.errors import ProblemError
 from optdp.mechanism.cuts import END, LIMBS, Cuts, NoiseCuts, of_noise, of_row, words_of
 
 if TYPE_CHECKING:
+    from optdp.mechanism.added_noise import AddedNoise
     from optdp.mechanism.matrix import NoiseMatrix, Outside, Row
     from optdp.mechanism.shared_noise import SharedNoise
 
@@ -52,6 +54,8 @@ class Drawing:
     """The rows of the contraction for the inputs `0..last`, of as many words as those of the table."""
     centres: tuple[tuple[int, ...], ...] = ()
     """The centres of each of them, one for each of its cuts."""
+    added: bool = False
+    """Whether what is drawn is added to the input."""
 
     @property
     def slots(self) -> int:
@@ -96,6 +100,11 @@ class Drawing:
 
     def draw(self, x: int, words: Words) -> int:
         """One release of input `x`."""
+        drawn = self.drawn(x, words)
+        return x + drawn if self.added else drawn
+
+    def drawn(self, x: int, words: Words) -> int:
+        """The same before it is added to anything."""
         return self._drawn(x, lambda place: _of_62_bits(words(place)))
 
     def _drawn(self, x: int, words: Words) -> int:
@@ -169,6 +178,21 @@ def share_drawing(shared: SharedNoise) -> Drawing:
         factor=shared.factor,
         moves=_rows(moves, shared.contraction_denominator, words),
         centres=tuple(tuple(shared.factor * y for y, _ in row) for row in moves),
+    )
+
+
+def added_drawing(noise: AddedNoise) -> Drawing:
+    """How noise that is added is drawn: around 0 and from the one row, whatever the input."""
+    return Drawing(
+        inputs=(0, 0),
+        outputs=(-noise.reach, noise.reach),
+        last=noise.last,
+        outside="clamp",
+        noise=of_noise(noise.q),
+        rows=_rows((noise.row,), noise.denominator),
+        values=(tuple(e for e, _ in noise.row),),
+        factor=0,
+        added=True,
     )
 
 

@@ -77,6 +77,10 @@ class NoiseMatrix(Public):
         """`q` as a ball (of the precision in force when it is first asked for)."""
         return ball(self.q) if self.q is not None else arb(0)
 
+    def known(self, x: int) -> None:
+        """Refuse what is no input, or has no row where every input must have one."""
+        self.row(x)
+
     def row(self, x: int) -> Row | None:
         """The table row that serves input `x`; None if `x` gets plain geometric noise."""
         if not 0 <= x <= self.last:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from optdp.errors import ArtifactError, CertificateError, ProblemError
 from optdp.files import atomic, canonical
 from optdp.files.canonical import refused
+from optdp.mechanism.added_noise import table_only
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.mechanism.shared_noise import SharedNoise
 from optdp.plan.certificate import PlanCertificate, bounding
@@ -31,7 +32,7 @@ from optdp.plan.certify import EXPLICIT, MOST_SETS, certify_plan, number_of_sets
 from optdp.plan.divisible_certify import certify_shared, table_reach
 from optdp.plan.problem import MultiLTE
 from optdp.single.claims import at_most, check_keys, proves
-from optdp.single.format import Artifact, Share, bare_digest, to_json
+from optdp.single.format import Added, Artifact, Share, bare_digest, to_json
 
 if TYPE_CHECKING:
     from optdp.plan.solve import PlanSolution
@@ -135,8 +136,10 @@ def _table(artifact: Artifact, problem: MultiLTE, party: int) -> Table:
         if low < lowest - reach or high > highest + reach:
             rule = f"The outputs of party {party} must lie in {lowest - reach}..{highest + reach}"
             raise refused(rule, f"outputs {low}..{high}")
-        return artifact.matrix(last)
+        return table_only(artifact.matrix(last), "A plan")
     share = artifact.share
+    if isinstance(share, Added):
+        raise refused("A party must add a share of noise or have a finite table", "noise that is added whole")
     if problem.method == "alone" or problem.watched:
         raise refused(
             'With an observer, or with method = "alone", every party must have a finite table', "a share of noise"

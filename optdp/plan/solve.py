@@ -12,6 +12,7 @@ from typing import Any
 
 import optdp.work as work
 from optdp.errors import CertificateError, OptdpError, ProblemError, SolverError
+from optdp.mechanism.added_noise import table_only
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import decimal_up, precision, show
 from optdp.plan.certificate import PlanCertificate, bounding, listed_parties, meaning
@@ -23,6 +24,7 @@ from optdp.plan.problem import MultiLTE, each_once
 from optdp.plan.together import designed
 from optdp.plan.together import rounded as written
 from optdp.sheet import Cell, Sheet, decimal
+from optdp.single.added_proof import NoisePrices
 from optdp.single.alternatives import no_data_sum, useless
 from optdp.single.bound import Prices
 from optdp.single.designed import Designed, shown_epsilon
@@ -257,7 +259,7 @@ def _bound(problem: MultiLTE, progress: Progress) -> tuple[Fraction | None, Pric
         return None, None
     if found.status == "interrupted" and found.lower_bound is None:
         raise KeyboardInterrupt
-    return found.lower_bound, found.prices
+    return found.lower_bound, None if isinstance(found.prices, NoisePrices) else found.prices
 
 
 def _together(problem: MultiLTE, progress: Progress) -> Found:
@@ -385,7 +387,7 @@ def _alone(problem: MultiLTE, reserve: Fraction, progress: Progress) -> list[Noi
         found = solve_single(SingleLTE(worlds[i], epsilon, tail="none", never_worse=False))
         if found.status == "interrupted":
             raise KeyboardInterrupt
-        return found.mechanism
+        return table_only(found.mechanism, "A plan")
 
     return each_once(zip(worlds, steps, strict=True), table_of)
 
@@ -413,7 +415,7 @@ def _private_alone(problem: MultiLTE, progress: Progress) -> Found:
         status = "interrupted" if interrupted else status
         if not interrupted or best is None:
             progress("certifying the plan")
-            tables = [_times(own.mechanism, f) for own, f in zip(found, problem.f, strict=True)]
+            tables = [_times(table_only(own.mechanism, "A plan"), f) for own, f in zip(found, problem.f, strict=True)]
             certificate = certify_plan(problem, tables)
             certificate.check(problem)
             if best is None or _value(problem, certificate) < _value(problem, best[1]):

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scipy.signal import fftconvolve
 
 from optdp.errors import CertificateError, ProblemError
+from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.mechanism.shared_noise import SharedNoise
 from optdp.numbers.exact import Number, to_fraction
@@ -31,7 +32,7 @@ AnyPlan = PlanSolution | VerifiedPlan
 
 
 @overload
-def epsilon_under(first: SingleLTE, second: NoiseMatrix, third: Population | World) -> Fraction | None: ...
+def epsilon_under(first: SingleLTE, second: NoiseMatrix | AddedNoise, third: Population | World) -> Fraction | None: ...
 
 
 @overload
@@ -39,7 +40,9 @@ def epsilon_under(first: AnyPlan, second: World | Sequence[World], third: None =
 
 
 def epsilon_under(
-    first: SingleLTE | AnyPlan, second: NoiseMatrix | World | Sequence[World], third: Population | World | None = None
+    first: SingleLTE | AnyPlan,
+    second: NoiseMatrix | AddedNoise | World | Sequence[World],
+    third: Population | World | None = None,
 ) -> Fraction | None:
     """The real epsilon if the world differs from the prior.
 
@@ -67,7 +70,7 @@ def epsilon_under(
     >>> round(float(epsilon_under(problem, matrix, Population.binomial(10, "0.2"))), 2)
     8.3
     """
-    if isinstance(second, NoiseMatrix):
+    if isinstance(second, NoiseMatrix | AddedNoise):
         assert third is not None
         return certify.epsilon_under(cast(SingleLTE, first), second, third)
     worlds = [second] if all(isinstance(item, Population) for item in second) else second

@@ -169,7 +169,7 @@ def _read_prices(found: Any) -> Prices | None:
         return None
     right = isinstance(found, dict) and {"z", "u"} <= found.keys() <= {"z", "u", "v", "at"}
     must(right, "Prices must be z, u, v and at, numbers in text", found)
-    (z,), u, v = (_price_lines(part, found) for part in ([found["z"]], found["u"], found.get("v", [])))
+    (z,), u, v = (price_lines(part, found) for part in ([found["z"]], found["u"], found.get("v", [])))
     at = found.get("at")
     if "at" in found:
         right = isinstance(at, list) and all(isinstance(line, list) and len(line) == 5 for line in at)
@@ -178,7 +178,7 @@ def _read_prices(found: Any) -> Prices | None:
     return Prices(z, u, v, at)
 
 
-def _price_lines(lines: Any, found: Any) -> list[list[Fraction]]:
+def price_lines(lines: Any, found: Any) -> list[list[Fraction]]:
     """Lines of prices, none of them below 0; a price is the double that its text stands for."""
     right = isinstance(lines, list) and all(isinstance(line, str) and _PRICES.fullmatch(line) for line in lines)
     must(right, "Prices must be z, u and v, numbers in text", found)

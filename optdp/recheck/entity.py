@@ -111,10 +111,11 @@ def read_table(document: Mapping[str, Any]) -> Table:
     q = None
     if tail is not None:
         laws = {"geometric": {"law", "q"}}
+        laws["added"] = laws["geometric"]
         laws["sgdl"] = {*laws["geometric"], "beta", "factor", "contraction", "contraction_denominator"}
         law = tail.get("law") if isinstance(tail, dict) else None
         right = isinstance(law, str) and law in laws and tail.keys() == laws[law]
-        must(right, "tail must be null, geometric noise or a share of it", tail)
+        must(right, "tail must be null, geometric noise, a share of it or added noise", tail)
         q = quotient_of(tail["q"], "q")
         must(q < 1, "q must lie between 0 and 1", tail["q"])
     bare = {**document, "problem": {}, "claim": {}, "provenance": {}}

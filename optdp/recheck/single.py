@@ -16,6 +16,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+from .additive import check_noise_bound, read_noise
 from .bounds import Program, check_bound
 from .boxes import observed_quotient
 from .claims import as_decimal, check_keys, claimed, claimed_epsilon, claimed_observed, demand, epsilon_of
@@ -33,8 +34,11 @@ def recheck_single(path: str | os.PathLike[str], document: Mapping[str, Any]) ->
     try:
         table = read_table(document)
         problem = read_problem(document["problem"])
-        check_fit(problem, table)
-        found = recomputed(problem, table)
+        if problem.additive:
+            found = recomputed_noise(problem, table)
+        else:
+            check_fit(problem, table)
+            found = recomputed(problem, table)
         check_demands(problem, found)
         unchecked = check_claim(document, problem, found)
     except (Refused, Failed) as error:
@@ -67,6 +71,8 @@ class Problem:
     never_worse: bool
     observers: Sequence[Observer]
     """Who is watching; if nobody is named, somebody who knows exactly the priors."""
+    additive: bool
+    """Whether one law of noise is added to every input."""
 
     @cached_property
     def last(self) -> int:
@@ -111,7 +117,7 @@ def read_problem(stated: Mapping[str, Any]) -> Problem:
     must(kind != "multi-lte", "A party's part of a plan must be checked with its folder", kind)
     spec = table_with(
         stated, "problem", "kind epsilon population",
-        "fallback_epsilon tail never_worse objective adjacency method observer weights title source notes expect",
+        "fallback_epsilon tail never_worse objective adjacency method form observer weights title source notes expect",
     )  # fmt: skip
     one_of(kind, "kind", "single-lte")
     epsilon, fallback = check_epsilons(spec)
@@ -119,6 +125,7 @@ def read_problem(stated: Mapping[str, Any]) -> Problem:
     power = 1 if one_of(spec.get("objective", "mae"), "objective", "mae mse") == "mae" else 2
     every = one_of(spec.get("adjacency", "unit"), "adjacency", "unit all") == "all"
     method = one_of(spec.get("method", "lp"), "method", "lp shifting geometric")
+    additive = one_of(spec.get("form", "table"), "form", "table additive") == "additive"
     never_worse = spec.get("never_worse", True)
     must(type(never_worse) is bool, "never_worse must be true or false", never_worse)
     listed = spec["population"] if isinstance(spec["population"], list) else [spec["population"]]
@@ -128,7 +135,7 @@ def read_problem(stated: Mapping[str, Any]) -> Problem:
         observers = read_observers(spec["observer"], listed[0], priors[0], epsilon)
     weights = list_of(spec.get("weights", [1] + [0] * (len(priors) - 1)), "weights")
     problem = Problem(priors, [exact_number(weight, "weights") for weight in weights], epsilon, fallback, tailed, power,
-                      every, method, never_worse, observers)  # fmt: skip
+                      every, method, never_worse, observers, additive)  # fmt: skip
     _check_priors(problem)
     return problem
 
@@ -142,6 +149,8 @@ def _check_priors(problem: Problem) -> None:
     must(not problem.observers or len(priors) == 1, "Observers need exactly one population", len(priors))
     right = not problem.observers or problem.method in ("lp", "geometric")
     must(right, "Observers need the method lp or geometric", problem.method)
+    right = problem.tailed and problem.method == "lp" and not problem.observers
+    must(right or not problem.additive, "Added noise needs a geometric tail, the method lp and no observer", "another")
     plain = len(priors) == 1 and len(priors[0].sizes) == 1 and problem.fallback is None
     right = problem.method != "shifting" or plain
     must(right, "shifting is for one prior, one kind of person, no fallback", len(priors))
@@ -202,6 +211,18 @@ def recomputed(problem: Problem, table: Table) -> Figures:
     return Figures(private, ordinary, figures, _never_worse(problem, table, first), observed)
 
 
+def recomputed_noise(problem: Problem, table: Table) -> Figures:
+    """The same of noise that is added to every input."""
+    must(table.tail is not None and table.tail["law"] == "added", "The noise must be added to every input", "a table")
+    noise = read_noise(table)
+    must(noise.q >= problem.q, "The tails must not fall faster than geometric noise", float(noise.q))
+    mae, mse, baseline = noise.error(1), noise.error(2), mean_absolute(problem.q)
+    figures = {"mae": mae, "mse": mse, "worst_error": mae, "baseline_mae": baseline}
+    private = worst_of([noise.quotient(prior, problem.every) for prior in problem.priors])
+    never_worse = mae <= baseline or (noise.reach == 0 and noise.q == problem.q)
+    return Figures(private, noise.ordinary(problem.reach), figures, never_worse, ())
+
+
 def _never_worse(problem: Problem, table: Table, errors: Errors) -> bool:
     """Whether no input has a larger error than geometric noise; the proof that rounding may be allowed is above."""
     if table.q is not None and table.low == table.high:  # noise alone: redrawing from one output changes nothing
@@ -256,4 +277,9 @@ def check_claim(document: Mapping[str, Any], problem: Problem, found: Figures) -
     if claim.get("never_worse") and not found.never_worse:
         raise Failed("the claim never_worse does not hold.")
     value = found.errors["mae" if problem.power == 1 else "mse"]
+    if problem.additive:
+        step = problem.epsilon / problem.factor
+        return check_noise_bound(
+            claim, document["provenance"], value, problem.priors, problem.every, problem.power, step
+        )
     return check_bound(claim, document["provenance"], value, problem.program)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optdp.mechanism.added_noise import AddedNoise
 from optdp.plan.certificate import meaning as plan_meaning
 from optdp.report.page import Child, Html, el
 from optdp.report.pictures import Floats, Heat, of_matrix, of_table
@@ -106,10 +107,10 @@ def of_solution(solution: Solution) -> Html:
         ("mean error", f"{at_most(certificate.mae)}, {less(certificate.mae, problem.cap)}"),
         ("status", solution.status),
     ]
-    heat = of_matrix(solution.mechanism, problem.populations[0])
-    return fragment(
-        "optdp: a certified mechanism", rows, [("inputs down, outputs across", heat)], solution.note, meaning(problem)
-    )
+    maps = []
+    if not isinstance(solution.mechanism, AddedNoise):
+        maps.append(("inputs down, outputs across", of_matrix(solution.mechanism, problem.populations[0])))
+    return fragment("optdp: a certified mechanism", rows, maps, solution.note, meaning(problem))
 
 
 def of_plan(solution: PlanSolution) -> Html:

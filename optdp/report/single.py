@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import precision
+from optdp.report import added, words
 from optdp.report import page as html
-from optdp.report import words
 from optdp.report.page import Child, Html
 from optdp.report.pictures import Chart, Curve, Heat, Level, caption_of, of_matrix
 from optdp.report.variations import single_worlds
@@ -48,28 +49,40 @@ def page(found: Verified, name: str, title: str = "") -> bytes:
     problem, matrix = found.problem, found.matrix
     stated = title or _text(found.artifact.problem.get("title"))
     subject = stated or f"A private sum over {headcount(problem.populations[0])}"
-    heat = of_matrix(matrix, problem.populations[0])
-    data: dict[str, Any] = {
-        "heat": heat.json() | NAMES,
-        "errors": _error_chart(problem, matrix, heat).json(),
-        "quotients": _quotient_chart(problem, matrix).json(),
-    }
+    data, about = _added(problem, matrix) if isinstance(matrix, AddedNoise) else _table(problem, matrix)
     body = (
         _header(found, subject),
         _claim(found),
         _assumptions(found),
-        html.section(
-            "matrix",
-            "The noise matrix",
-            _matrix_words(matrix),
-            html.chart("heatmap", "heat", "heat", "The noise matrix as a heat map", caption_of(heat, matrix.last)),
-        ),
+        about,
         html.section("error", "How far the published number is off", *_error_section(found, data)),
         html.section("quotient", "What each published number gives away", *_quotient_section(problem, data)),
         single_worlds(problem, matrix),
         _deploy(found, name),
     )
     return html.document(f"{subject} · optdp", body, data)
+
+
+def _table(problem: SingleLTE, matrix: NoiseMatrix) -> tuple[dict[str, Any], Html]:
+    """The pictures of a table, and the section that shows it."""
+    heat = of_matrix(matrix, problem.populations[0])
+    data: dict[str, Any] = {
+        "heat": heat.json() | NAMES,
+        "errors": _error_chart(problem, matrix, heat).json(),
+        "quotients": _quotient_chart(problem, matrix).json(),
+    }
+    drawn = html.chart("heatmap", "heat", "heat", "The noise matrix as a heat map", caption_of(heat, matrix.last))
+    return data, html.section("matrix", "The noise matrix", _matrix_words(matrix), drawn)
+
+
+def _added(problem: SingleLTE, noise: AddedNoise) -> tuple[dict[str, Any], Html]:
+    """The same for noise that is added: one law instead of a table."""
+    data: dict[str, Any] = {
+        "noise": added.noise_chart(noise, float(problem.q)).json(),
+        "quotients": added.quotient_chart(problem, noise).json(),
+    }
+    drawn = _chart("noise", "The law of the noise", "Probability of the noise.", data)
+    return data, html.section("matrix", "The noise", html.paragraphs(added.WORDS), drawn)
 
 
 def _text(value: object) -> str:
@@ -81,6 +94,7 @@ def _header(found: Verified, subject: str) -> Html:
     eps, ordinary = certified(found), certificate.ordinary_epsilon
     notes = _text(found.artifact.problem.get("notes")) or None
     tail = "no mechanism with these tails" if problem.tail == "geometric" else "no mechanism"
+    tail = "no added noise" if problem.form == "additive" else tail
     bound = found.artifact.claim.get("lower_bound") if found.bound_proved and problem.objective == "mae" else None
     best = "" if bound is None else f" Proved: {tail} is below {at_least(Fraction(bound))}."
     lead = (
@@ -247,13 +261,18 @@ def _error_section(found: Verified, data: dict[str, Any]) -> Sequence[Child]:
     words = (
         "How far the published number is from the true sum on average, for each true sum, beside geometric noise, "
         "which is off by the same amount for all. The shaded area is the prior: where it is high the sum is likely."
+        if "errors" in data
+        else "How far the published number is from the true sum on average, which is the same for every true sum."
     )
+    by_input = None
+    if "errors" in data:
+        by_input = _chart("errors", "Error for each true sum", "Mean absolute error by input.", data)
     errors = {"this mechanism": certificate.mae, "geometric noise": problem.cap}
     rows = [(name, float(error), at_most(error)) for name, error in errors.items()]
     return (
         html.paragraphs(words),
         html.bars(rows, "Mean absolute error under the prior"),
-        _chart("errors", "Error for each true sum", "Mean absolute error by input.", data),
+        by_input,
         html.paragraphs(
             f"The worst input has a mean error of {at_most(certificate.worst_error)}. The mean squared error under the "
             f"prior is {at_most(certificate.mse)}."
@@ -331,6 +350,7 @@ def _quotient_section(problem: SingleLTE, data: dict[str, Any]) -> Sequence[Chil
 def _deploy(found: Verified, name: str) -> Html:
     file = shlex.quote(name)
     value = found.problem.populations[0].total.mode
+    audited = found.problem.form != "additive"
     return html.section(
         "deploy",
         "How to deploy it",
@@ -341,7 +361,7 @@ def _deploy(found: Verified, name: str) -> Html:
             f"optdp verify {file}",
             f"optdp export {file} --to python --out sampler/    # or c, js, sql",
             f"optdp sample {file} --input {value}    # one draw, on the command line",
-            f"optdp audit {file} --samples 1000000    # tests a sampler from outside",
+            *((f"optdp audit {file} --samples 1000000    # tests a sampler from outside",) if audited else ()),
         ),
         html.one_release(
             "Draw once for one set of data, publish that number, and keep to it. A second draw of the same sum is "

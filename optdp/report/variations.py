@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import partial
 
 from optdp.errors import OptdpError, ProblemError
+from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import to_fraction
 from optdp.people.population import Distribution, Population
@@ -132,10 +133,11 @@ MANY = 3000
 """The largest sum up to which many other priors are measured."""
 
 
-def single_worlds(problem: SingleLTE, matrix: NoiseMatrix) -> Html:
+def single_worlds(problem: SingleLTE, matrix: NoiseMatrix | AddedNoise) -> Html:
     """The real epsilon of one entity's matrix in worlds near its first prior."""
     prior = problem.populations[0]
-    work = sum(map(len, matrix.rows)) * len(secrets_of(problem.populations[:1]))
+    rows = (matrix.row,) * min(problem.last + 1, 10_000) if isinstance(matrix, AddedNoise) else matrix.rows
+    work = sum(map(len, rows)) * len(secrets_of(problem.populations[:1]))
     worlds = [] if work > NONE else variations(prior, brief=work > BRIEF or problem.last > MANY)
     said = (
         "The promise leans on the prior. If people are otherwise than stated, or if somebody knows more about them, "

@@ -264,7 +264,8 @@ class Alternatives:
                 f"which assumes nothing about the observer and has {name.upper()} {ordinary:.6g}"
             )
         bound = problem.method == "lp" and (problem.tail == "geometric" or problem.never_worse)
-        return f'{found}; tail = "none" with never_worse = false may do better' if found and bound else found
+        better = 'form = "table"' if problem.form == "additive" else 'tail = "none" with never_worse = false'
+        return f"{found}; {better} may do better" if found and bound else found
 
 
 def useless(value: float, constant: float | None, objective: Objective) -> str:

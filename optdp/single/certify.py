@@ -15,12 +15,15 @@ from fractions import Fraction
 from flint import arb
 
 from optdp.errors import CertificateError
+from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix, Row
 from optdp.numbers.exact import ball, figure, log_upper, precision, show, upper_fraction
 from optdp.numbers.pmf import Pmf
 from optdp.objects import Public
 from optdp.people.observer import Observer
 from optdp.people.population import Population
+from optdp.single import added
+from optdp.single.added import tail_error as _series
 from optdp.single.laws import Laws, Shape, larger_quotient
 from optdp.single.over_time import OverTime
 from optdp.single.problem import SingleLTE
@@ -32,10 +35,17 @@ EXPLANATION = (
     "others is the stated prior; it does not hold against one who knows more, nor for a second release."
 )
 """The one sentence that goes with every epsilon under a prior."""
+ADDED = (
+    "As the noise is the same for every input, epsilon also holds for whoever knows less: under every prior for which "
+    "the others' sum is that of the stated one plus something independent."
+)
+"""What is more to say of noise that is added."""
 
 
 def meaning(problem: SingleLTE) -> str:
     """What the epsilon of a problem means, in a sentence."""
+    if problem.form == "additive":
+        return f"{EXPLANATION} {ADDED}"
     if problem.observers == (Observer(),):
         return EXPLANATION
     against = [
@@ -113,15 +123,17 @@ class Certificate(Public):
             )
 
 
-def certify(problem: SingleLTE, matrix: NoiseMatrix, progress: Callable[[str], None] = lambda _: None) -> Certificate:
+def certify(
+    problem: SingleLTE, matrix: NoiseMatrix | AddedNoise, progress: Callable[[str], None] = lambda _: None
+) -> Certificate:
     """Recompute every figure of `matrix` under the problem's prior and adjacency, from its integers alone.
 
     Parameters
     ----------
     problem : SingleLTE
         Who is counted, and what is asked for.
-    matrix : NoiseMatrix
-        The table, wherever it comes from.
+    matrix : NoiseMatrix or AddedNoise
+        The table or the noise, wherever it comes from.
     progress : callable, optional
         Is told how far it is.
 
@@ -140,6 +152,8 @@ def certify(problem: SingleLTE, matrix: NoiseMatrix, progress: Callable[[str], N
     True
     """
     with precision():
+        if isinstance(matrix, AddedNoise):
+            return _certify_added(problem, matrix, progress)
         shape = Shape.of(matrix)
         ordinary = ordinary_epsilon(problem, matrix)
         epsilons = _observed(problem, matrix, ordinary, progress)
@@ -150,6 +164,13 @@ def certify(problem: SingleLTE, matrix: NoiseMatrix, progress: Callable[[str], N
 def observed(problem: SingleLTE, matrix: NoiseMatrix) -> list[Fraction | None]:
     """The epsilon against each observer alone, whatever the outputs are called. To be called within `precision()`."""
     return _observed(problem, matrix, ordinary_epsilon(problem, matrix), lambda _: None)
+
+
+def _certify_added(problem: SingleLTE, noise: AddedNoise, progress: Callable[[str], None]) -> Certificate:
+    mae, mse = (upper_fraction(added.error(noise, power)) for power in (1, 2))
+    never_worse = mae < problem.cap or (noise.reach == 0 and noise.q == problem.q)
+    epsilon = added.epsilon(problem, noise, progress)
+    return Certificate(epsilon, added.ordinary(problem, noise), mae, mse, mae, never_worse)
 
 
 def _observed(
@@ -164,7 +185,7 @@ def _observed(
 
 
 def epsilon_under(
-    problem: SingleLTE, matrix: NoiseMatrix, populations: Population | Sequence[Population]
+    problem: SingleLTE, matrix: NoiseMatrix | AddedNoise, populations: Population | Sequence[Population]
 ) -> Fraction | None:
     """The real epsilon of `matrix` if the world is one of `populations`, not the problem's prior (None: infinite)."""
     others = (populations,) if isinstance(populations, Population) else tuple(populations)
@@ -174,6 +195,8 @@ def epsilon_under(
                 f"The matrix serves inputs 0..{matrix.last}. Found a population whose sum reaches {prior.last}."
             )
     with precision():
+        if isinstance(matrix, AddedNoise):
+            return added.epsilon(problem.changed(population=others, weights=None), matrix)
         laws = Laws.build(problem, Shape.of(matrix), others)
         return epsilon_of(matrix, laws)
 
@@ -293,15 +316,6 @@ def tail_error(shape: Shape, x: int, power: int = 1) -> arb:
         return _series(q, x - low + 1, power) + _series(q, high - x + 1, power)
     near, far = (low - x, high - x + 1) if x < low else (x - high, x - low + 1)
     return 2 * _series(q, 1, power) - _series(q, near, power) + _series(q, far, power)
-
-
-def _series(q: arb, d: int, power: int) -> arb:
-    """`(1-q)/(1+q) sum over k >= d of k^power q^k`, in closed form."""
-    if power == 1:
-        value = q**d * (d - (d - 1) * q) / (1 - q) ** 2
-    else:
-        value = q**d * (d * d + (1 + 2 * d - 2 * d * d) * q + (d - 1) ** 2 * q * q) / (1 - q) ** 3
-    return value * (1 - q) / (1 + q)
 
 
 def _errors(problem: SingleLTE, matrix: NoiseMatrix, shape: Shape) -> tuple[Fraction, Fraction, Fraction, bool]:

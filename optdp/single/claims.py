@@ -12,6 +12,7 @@ from optdp.errors import ArtifactError, CertificateError, ProblemError
 from optdp.files.canonical import shown
 from optdp.numbers.composition import LARGEST
 from optdp.numbers.exact import decimal_down, figure, to_fraction
+from optdp.single.added_proof import NoisePrices, parse_prices, proved
 from optdp.single.bound_proof import Prices, proved_bound
 from optdp.single.over_time import MOST_RELEASES, composed
 from optdp.single.problem import SingleLTE
@@ -87,10 +88,12 @@ def number(text: Any, name: str) -> Fraction:
     return value
 
 
-def stored(prices: bound.Prices | None) -> dict[str, Any] | None:
+def stored(prices: bound.Prices | NoisePrices | None) -> dict[str, Any] | None:
     """Prices as a file has them; None if there are none, or too many."""
     if prices is None:
         return None
+    if isinstance(prices, NoisePrices):
+        return prices.document()
     chain = [] if prices.v is None else [row for way in prices.v for row in way]
     if prices.z.size + prices.u.size + sum(row.size for row in chain) > STORED_PRICES:
         return None
@@ -109,7 +112,8 @@ def proves(problem: SingleLTE | None, claimed: Any, provenance: Mapping[str, Any
     `value` is the objective of what the file holds, which no true bound exceeds. What is proved is rounded down to the
     20 decimals of a claim.
     """
-    prices = prices_of(provenance)
+    additive = problem is not None and problem.form == "additive"
+    prices = None if additive else prices_of(provenance)
     if claimed is None:
         return False
     limit = number(claimed, "lower_bound")
@@ -117,10 +121,14 @@ def proves(problem: SingleLTE | None, claimed: Any, provenance: Mapping[str, Any
         raise CertificateError(
             f"A lower bound must be at most the objective, {float(value):.15g}. Found the claim {claimed[:40]}."
         )
-    if problem is None or prices is None:
+    found: Fraction | None
+    if problem is None or (prices is None and not additive) or not provenance.get("prices"):
         raise ArtifactError("A lower bound may be claimed only with the prices that prove it. Found none that do.")
     try:
-        found = proved_bound(problem, prices)
+        if prices is None:
+            found = proved(problem, parse_prices(provenance["prices"]))
+        else:
+            found = proved_bound(problem, prices)
     except EffortError:
         return False
     except ProblemError as error:

@@ -10,6 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from optdp.numbers.exact import decimal_down, decimal_up, figure, show
 from optdp.outcome import Outcome
 from optdp.sheet import Cell
+from optdp.single.added_proof import NoisePrices
 from optdp.single.bound import Prices
 from optdp.single.claims import stored
 
@@ -44,7 +45,7 @@ class Designed(Outcome, Generic[P, C]):
     backend: str
     engine: str
     seconds: float
-    prices: Prices | None = None
+    prices: Prices | NoisePrices | None = None
 
     @property
     def mae(self) -> float:

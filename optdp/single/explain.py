@@ -15,8 +15,10 @@ from typing import Any, Literal
 
 from flint import arb
 
+from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import ball, decimal_up, log_upper, precision, show, upper_fraction
+from optdp.single.added import Kind, kinds_of, seen_by
 from optdp.single.laws import Laws, Shape, Step, larger_quotient
 from optdp.single.problem import SingleLTE
 from optdp.single.watch import worst_sights
@@ -121,9 +123,12 @@ class Explanation:
         }
 
 
-def explain(problem: SingleLTE, matrix: NoiseMatrix) -> Explanation:
+def explain(problem: SingleLTE, matrix: NoiseMatrix | AddedNoise) -> Explanation:
     """Where the epsilons of `matrix` under `problem` are reached, whether they hold or not."""
     with precision():
+        if isinstance(matrix, AddedNoise):
+            worst_seen = _worst_seen(problem, matrix)
+            return Explanation(worst_seen, worst_seen, _worst_noise(problem, matrix))
         sights = None
         if problem.watched and matrix.inputs == (0, problem.last):
             sights = [found.sight for found in worst_sights(problem, matrix).values()]
@@ -185,6 +190,38 @@ class _Worst:
         contributions = secrets[0].contribution, secrets[1].contribution
         sight = sighted(s, one, other, Fraction(self.laws.factor), self.problem.epsilon, tail)
         return WorstSecrets(prior, person, people, contributions, sight)
+
+
+# ---------------------------------------------------------------------- noise that is added
+
+
+def _worst_seen(problem: SingleLTE, noise: AddedNoise) -> WorstSecrets:
+    """The worst output of added noise: `t + d` with a contribution of `d` is as likely as `t` with none."""
+    best: tuple[Kind, int, int, arb, arb] | None = None
+    for kind in kinds_of(problem):
+        for t, d, one, other in seen_by(kind, noise).pairs():
+            if best is None or exceeds((one, other), best[3:]):
+                best = kind, t, d, one, other
+    assert best is not None  # somebody contributes something
+    kind, t, d, one, other = best
+    people = problem.populations[kind.prior].people[kind.person].count
+    sight = sighted(t + d, one, other, Fraction(problem.steps), problem.epsilon)
+    return WorstSecrets(kind.prior, kind.person, people, (d, 0) if one > other else (0, d), sight)
+
+
+def _worst_noise(problem: SingleLTE, noise: AddedNoise) -> WorstInputs:
+    """The same between two inputs."""
+    reach = problem.largest if problem.adjacency == "all" else 1
+    ends = noise.reach + 1 + reach
+    law = [noise.noise(e) for e in range(-ends, ends + 1)]
+    best = 1, -ends, law[0], law[1]
+    for d in range(1, reach + 1):
+        for e, (one, other) in enumerate(zip(law, law[d:], strict=False), -ends):
+            if (one > 0 or other > 0) and exceeds((one, other), best[2:]):
+                best = d, e, one, other
+    d, e, one, other = best
+    sight = sighted(e + d, one, other, Fraction(problem.largest, reach), problem.fallback_epsilon)
+    return WorstInputs((d, 0) if one > other else (0, d), sight)
 
 
 # ---------------------------------------------------------------------- the same without a prior

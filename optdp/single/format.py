@@ -3,6 +3,9 @@
 `null`; `{"law": "geometric", "q": [..]}`; or `{"law": "sgdl", "q": [..], "beta": [..], "factor": f, "contraction": ..,
 "contraction_denominator": ".."}` as `SharedNoise` says: draw `y` from the contraction's row of the input (the input
 itself if it is null) and `e` from SGDL_beta(q); `f y + e` is the output if it lies outside `outputs`.
+
+`{"law": "added", "q": [..]}` is noise that is added to every input, as `AddedNoise` says. Its one row, that of the
+input 0, is for the noise `outputs = [-reach, reach]`.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from typing import Any, get_args
 from optdp.errors import ArtifactError, ProblemError
 from optdp.files import atomic, canonical
 from optdp.files.canonical import refused, shown
+from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix, Outside, Row
 
 MAX_BITS = 4096
@@ -38,10 +42,17 @@ class Share:
     contraction_denominator: int
 
 
-def tail_document(q: Fraction | None, share: Share | None) -> dict[str, Any] | None:
+@dataclass(frozen=True)
+class Added:
+    """Says that the noise is added to every input."""
+
+
+def tail_document(q: Fraction | None, share: Share | Added | None) -> dict[str, Any] | None:
     """The tail as JSON has it."""
     if q is None:
         return None
+    if isinstance(share, Added):
+        return {"law": "added", "q": _pair(q)}
     if share is None:
         return {"law": "geometric", "q": _pair(q)}
     return {
@@ -56,23 +67,34 @@ def tail_document(q: Fraction | None, share: Share | None) -> dict[str, Any] | N
     }
 
 
-def parse_tail(tail: Any, row: Callable[[Any, int, tuple[int, int], int], Row]) -> tuple[Fraction | None, Share | None]:
+_TAILS = {
+    "geometric": {"law", "q"},
+    "sgdl": {"law", "q", "beta", "factor", "contraction", "contraction_denominator"},
+    "added": {"law", "q"},
+}
+"""What each law of a tail states."""
+
+
+def parse_tail(
+    tail: Any, row: Callable[[Any, int, tuple[int, int], int], Row]
+) -> tuple[Fraction | None, Share | Added | None]:
     """The tail of a document; `row` checks one row of pairs."""
     if tail is None:
         return None, None
     law = tail.get("law") if isinstance(tail, dict) else None
-    keys = {"geometric": {"law", "q"}}.get(
-        str(law), {"law", "q", "beta", "factor", "contraction", "contraction_denominator"}
-    )
-    if not isinstance(tail, dict) or law not in ("geometric", "sgdl") or tail.keys() != keys:
+    if not isinstance(tail, dict) or not isinstance(law, str) or tail.keys() != _TAILS.get(law):
         raise refused(
-            'tail must be null, {"law": "geometric", "q": ..} or {"law": "sgdl", "q": .., "beta": .., ..}', shown(tail)
+            'tail must be null, {"law": "geometric", "q": ..}, {"law": "sgdl", "q": .., "beta": .., ..} or '
+            '{"law": "added", "q": ..}',
+            shown(tail),
         )
     q = _ratio(tail["q"], "q")
     if q >= 1:
         raise refused("q must lie between 0 and 1, in lowest terms", shown(tail["q"]))
     if law == "geometric":
         return q, None
+    if law == "added":
+        return q, Added()
     beta, factor = _ratio(tail["beta"], "beta"), tail["factor"]
     if beta > 1:
         raise refused("beta must be at most 1", shown(tail["beta"]))
@@ -137,7 +159,7 @@ class Artifact:
     claim: dict[str, Any]
     provenance: dict[str, Any]
     sha256: str = ""
-    share: Share | None = None
+    share: Share | Added | None = None
 
     def __post_init__(self) -> None:
         if not self.sha256:
@@ -149,11 +171,40 @@ class Artifact:
             for name, value in vars(checked).items():
                 object.__setattr__(self, name, value)
 
-    def matrix(self, last: int) -> NoiseMatrix:
-        """The table ready to draw from; `last` is the largest input of the problem, which may have no row."""
+    def matrix(self, last: int) -> NoiseMatrix | AddedNoise:
+        """What is ready to draw from; `last` is the largest input of the problem, which may have no row."""
+        if isinstance(self.share, Added):
+            low, high = self.outputs
+            if self.inputs != (0, 0) or low != -high or self.outside != "geometric" or self.q is None:
+                raise refused("Added noise must have one row, for noise from -reach to reach", "another table")
+            noise = AddedNoise(last, self.q, high, self.denominator, self.rows[0])
+            noise.check()
+            return noise
         if self.share is not None:
             raise refused("The tail of a single entity's table must be geometric", "a share of it")
         return NoiseMatrix(self.inputs, self.outputs, self.denominator, self.rows, self.q, self.outside, last)
+
+
+def table_of(mechanism: NoiseMatrix | AddedNoise) -> Artifact:
+    """The numbers of a mechanism, without problem, claim and provenance."""
+    if isinstance(mechanism, AddedNoise):
+        outputs = (-mechanism.reach, mechanism.reach)
+        return Artifact(
+            (0, 0),
+            outputs,
+            mechanism.denominator,
+            (mechanism.row,),
+            "geometric",
+            mechanism.q,
+            {},
+            {},
+            {},
+            share=Added(),
+        )
+    return Artifact(
+        mechanism.inputs, mechanism.outputs, mechanism.denominator, mechanism.rows, mechanism.outside, mechanism.q,
+        {}, {}, {},
+    )  # fmt: skip
 
 
 def write(artifact: Artifact, path: str | Path) -> None:

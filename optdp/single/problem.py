@@ -37,6 +37,7 @@ Tail = Literal["geometric", "none"]
 Objective = Literal["mae", "mse"]
 Adjacency = Literal["unit", "all"]
 Method = Literal["lp", "shifting", "geometric"]
+Form = Literal["table", "additive"]
 
 
 def checked_epsilon(value: Number, name: str = "epsilon") -> Fraction:
@@ -107,6 +108,7 @@ class SingleLTE(Problem["Solution"]):
     adjacency : "unit" protects each unit step at epsilon/D (the paper); "all" each pair of contributions at epsilon.
     method : "lp" (optimal), "shifting" (Algorithm 2 with Remark 7), or "geometric" (the baseline).
     weights : with several priors, how much each counts in the objective; by default only the first.
+    form : "table", a row of probabilities for each input; or "additive", one law of noise that is added to every input.
     observer : an `Observer` or several: the guarantee holds for each of them. By default one who knows exactly the
         population; then that is all that the guarantee rests on.
     releases, total : so many releases from the same table, about the same people, are together to keep this `Total` of
@@ -132,6 +134,7 @@ class SingleLTE(Problem["Solution"]):
     objective: Objective = field(default="mae", metadata=entry(Objective))
     adjacency: Adjacency = field(default="unit", metadata=entry(Adjacency))
     method: Method = field(default="lp", metadata=entry(Method))
+    form: Form = field(default="table", metadata=entry(Form))
     _weights: tuple[Fraction, ...] | None = field(default=None, converter=_shares, metadata=entry(list[Exact] | None))
     _observers: tuple[Observer, ...] | None = field(
         default=None, converter=_watching, alias="observer", metadata=entry(Watching | list[Watching] | None)
@@ -154,7 +157,7 @@ class SingleLTE(Problem["Solution"]):
             self.fallback_epsilon,
             ' For ordinary privacy at epsilon itself say known = "all" of the observer.',
         )
-        check_choices(self, tail=Tail, objective=Objective, adjacency=Adjacency, method=Method)
+        check_choices(self, tail=Tail, objective=Objective, adjacency=Adjacency, method=Method, form=Form)
         if len(mix) != len(priors) or min(mix) < 0 or sum(mix) != 1:
             raise ProblemError("weights must be one number of at least 0 for each prior, summing to exactly 1.")
         if self.tail == "geometric" and any(prior.spec["kind"] == "conditionals" for prior in priors):
@@ -166,6 +169,8 @@ class SingleLTE(Problem["Solution"]):
             raise ProblemError(
                 'method = "shifting" is for one prior, one kind of person and no fallback. Use method = "lp".'
             )
+        if self.form == "additive":
+            self._check_additive()
         self._check_observers()
 
     def _check_total(self) -> None:
@@ -190,6 +195,23 @@ class SingleLTE(Problem["Solution"]):
             raise ProblemError(
                 f"epsilon must be smaller than what the total leaves for each release, {show(each)}: {self.releases:,} "
                 f"of them, {self.total.describe}. Found {show(self._epsilon)}. Raise the total, or leave epsilon out."
+            )
+
+    def _check_additive(self) -> None:
+        """Refuse what noise that does not depend on the input cannot be asked for."""
+        if self.tail != "geometric":
+            raise ProblemError(
+                'form = "additive" needs tail = "geometric": noise that is added to every input leaves 0..last. '
+                f'Found tail = "{self.tail}". Remove it, or clamp the release, which is post-processing.'
+            )
+        if self.method != "lp":
+            raise ProblemError(f'form = "additive" is designed with method = "lp". Found method = "{self.method}".')
+        if self._epsilon is None:
+            raise ProblemError('form = "additive" needs an epsilon beside the total. Found none. Add epsilon.')
+        if self.observers != (Observer(),):
+            raise ProblemError(
+                'form = "additive" is for one observer, who knows the population exactly. Found an [observer]. Leave '
+                'it out and give the people who are in doubt, with their least spread, or use form = "table".'
             )
 
     def _check_observers(self) -> None:
@@ -300,6 +322,8 @@ class SingleLTE(Problem["Solution"]):
             return ""
         if len(self.populations) > 1 or not self.populations[0].laws:
             return ""
+        if self.form == "additive":
+            return "epsilon holds under this prior or one with more spread; give the least spread that you can rely on"
         return "the guarantee rests on this exact prior; say a range with [observer], and see: optdp observers"
 
     @property
@@ -367,6 +391,7 @@ class SingleLTE(Problem["Solution"]):
             "objective": self.objective,
             "adjacency": self.adjacency,
             "method": self.method,
+            **({} if self.form == "table" else {"form": self.form}),
         }
         if len(priors) > 1:
             spec["weights"] = [show(weight) for weight in self.weights]

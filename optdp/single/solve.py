@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from importlib.metadata import version
@@ -14,16 +14,19 @@ from typing import Any
 import optdp.work as work
 from optdp.errors import CertificateError, InfeasibleError, OptdpError, SolverError
 from optdp.files.atomic import check_writable
+from optdp.mechanism.added_noise import AddedNoise, plain_noise, table_only
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import decimal_up, precision, show
 from optdp.sheet import Cell, Sheet, bound_words, decimal, ordinary
+from optdp.single.added_proof import proved
+from optdp.single.additive import SLACKS, draft, priced, rounded
 from optdp.single.alternatives import Alternatives
 from optdp.single.baseline import CLAMPED_LIMIT, geometric_mechanism
 from optdp.single.bound import NO_DUALS, Draft, lower_bound
 from optdp.single.certify import Certificate, certify, meaning
 from optdp.single.designed import Designed, bars, shown_epsilon
 from optdp.single.engines import engine
-from optdp.single.format import Artifact, check_name, write
+from optdp.single.format import Artifact, check_name, table_of, write
 from optdp.single.lp import NoiseLP, formulate
 from optdp.single.over_time import OverTime
 from optdp.single.problem import SingleLTE
@@ -47,7 +50,7 @@ class Solution(Designed[SingleLTE, Certificate]):
     ----------
     problem : SingleLTE
         What was asked for.
-    mechanism : NoiseMatrix
+    mechanism : NoiseMatrix or AddedNoise
         What to deploy.
     certificate : Certificate
         What is proved of it.
@@ -66,7 +69,7 @@ class Solution(Designed[SingleLTE, Certificate]):
     ('optimal', 0.4571, 0.8509)
     """
 
-    mechanism: NoiseMatrix
+    mechanism: NoiseMatrix | AddedNoise
     told = ("status", "mae", "baseline_mae", "gap", "certificate.epsilon", "certificate.ordinary_epsilon")
 
     @property
@@ -153,7 +156,12 @@ class Solution(Designed[SingleLTE, Certificate]):
         if problem.objective == "mse":
             facts += bars(("MSE, optdp", self.mse), *self.alternatives.named("mse"))
         if self.lower_bound and self.gap is not None:
-            facts.append((bound_words(problem.tail), f"{float(self.lower_bound):.6f}  (proved; gap {self.gap:.1e})"))
+            facts.append(
+                (
+                    bound_words(problem.tail, problem.form),
+                    f"{float(self.lower_bound):.6f}  (proved; gap {self.gap:.1e})",
+                )
+            )
         if self.remarks:
             facts.append(("note", self.remarks))
         if problem.advice:
@@ -191,16 +199,8 @@ class Solution(Designed[SingleLTE, Certificate]):
             "explained": "docs/guarantee.md",
         }
         provenance = self.provenance(version("optdp")) | self.bound_proof()
-        return Artifact(
-            inputs=matrix.inputs,
-            outputs=matrix.outputs,
-            denominator=matrix.denominator,
-            rows=matrix.rows,
-            outside=matrix.outside,
-            q=matrix.q,
-            problem=self.problem.settled.spec(),
-            claim=claim,
-            provenance=provenance,
+        return replace(
+            table_of(matrix), problem=self.problem.settled.spec(), claim=claim, provenance=provenance, sha256=""
         )
 
     def save(self, path: str | Path) -> None:
@@ -211,13 +211,13 @@ class Solution(Designed[SingleLTE, Certificate]):
         """A measurement of OpenDP with the ordinary epsilon (extra `[opendp]`); see `optdp.bridges.opendp`."""
         from optdp.bridges.opendp import measurement
 
-        return measurement(self.mechanism, self.problem.largest, T)
+        return measurement(table_only(self.mechanism, "OpenDP"), self.problem.largest, T)
 
     def to_pld(self, discretization: float = 1e-4) -> Any:
         """A pessimistic privacy loss distribution of dp-accounting (`[accounting]`); see `optdp.bridges.accounting`."""
         from optdp.bridges.accounting import pld
 
-        return pld(self.mechanism, self.problem.largest, discretization)
+        return pld(table_only(self.mechanism, "dp-accounting"), self.problem.largest, discretization)
 
 
 def check_target(problem: SingleLTE, path: Path) -> None:
@@ -241,6 +241,8 @@ def solve_single(problem: SingleLTE, backend: str = "highs", progress: Progress 
             reason = "one person alone is hidden by nobody, so the prior helps nothing: geometric noise"
             return _baseline(problem, begin, "baseline", reason)
         try:
+            if problem.form == "additive":
+                return _added(problem, progress, begin)
             return _designed(problem, backend, run, progress, begin)
         except KeyboardInterrupt:
             return _baseline(problem, begin, "interrupted", "interrupted before a better mechanism was found")
@@ -298,6 +300,40 @@ def _designed(
     return _baseline(problem, begin, status, f"geometric noise instead of the solver's answer: {failure}")
 
 
+def _added(problem: SingleLTE, progress: Progress, begin: float) -> Solution:
+    """The best noise that is added to every input."""
+    failure, status = "", "baseline"
+    for slack in SLACKS:
+        try:
+            drafted = draft(problem, slack, progress)
+        except SolverError as error:
+            failure = str(error)
+            continue
+        progress("rounding and certifying")
+        try:
+            with work.certifying():
+                noise = rounded(problem, drafted)
+                certificate = certify(problem, noise, progress)
+            if (certificate.mae if problem.objective == "mae" else certificate.mse) >= problem.baseline:
+                return _baseline(problem, begin, "baseline", "geometric noise is as accurate as any that was found")
+            certificate.check(problem)
+        except CertificateError as error:
+            failure = str(error)
+            if drafted.status == "interrupted" or work.stopped() is not None:
+                status = "interrupted"
+                break
+            continue
+        progress("proving a lower bound")
+        prices = priced(problem) if drafted.status == "optimal" else None
+        bound = None if prices is None else proved(problem, prices)
+        return Solution(
+            problem=problem, mechanism=noise, certificate=certificate, lower_bound=bound, status=drafted.status,
+            note=_note(problem, certificate), backend="highs", engine="additive",
+            seconds=time.perf_counter() - begin, prices=prices,
+        )  # fmt: skip
+    return _baseline(problem, begin, status, f"geometric noise instead of the solver's answer: {failure}")
+
+
 def _not_worse_than_clamped(found: Solution, begin: float) -> Solution:
     """Without tails, where the optimum is not proved, keep clamped geometric noise if that is better."""
     problem = found.problem
@@ -327,7 +363,8 @@ def _note(problem: SingleLTE, certificate: Certificate, draft: Draft | None = No
 
 
 def _baseline(problem: SingleLTE, begin: float, status: str, note: str) -> Solution:
-    matrix = geometric_mechanism(problem)
+    additive = problem.form == "additive"
+    matrix = plain_noise(problem.last, problem.q) if additive else geometric_mechanism(problem)
     certificate = certify(problem, matrix)
     try:
         certificate.check(problem)

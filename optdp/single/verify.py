@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 
 from optdp.errors import ArtifactError, CertificateError, ProblemError
+from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.single.certify import Certificate, certify
 from optdp.single.claims import at_most, check_keys, check_observed, check_over_time, proves
@@ -34,22 +35,38 @@ class Verified:
 
     artifact: Artifact
     problem: SingleLTE
-    matrix: NoiseMatrix
+    matrix: NoiseMatrix | AddedNoise
     certificate: Certificate
     bound_proved: bool
     """Whether the file carries prices that prove its lower bound again."""
     seconds: float
 
 
-def fitted(artifact: Artifact, problem: SingleLTE) -> NoiseMatrix:
-    """The matrix of an artifact that is an answer to its problem; the claims are not checked."""
+def fitted(artifact: Artifact, problem: SingleLTE) -> NoiseMatrix | AddedNoise:
+    """The mechanism of an artifact that is an answer to its problem; the claims are not checked."""
     matrix = artifact.matrix(problem.last)
-    _check_fit(problem, matrix)
+    if isinstance(matrix, AddedNoise):
+        _check_added(problem, matrix)
+    else:
+        _check_fit(problem, matrix)
     return matrix
+
+
+def _check_added(problem: SingleLTE, noise: AddedNoise) -> None:
+    """Refuse noise that is no answer to its problem, whatever its figures."""
+    if problem.form != "additive":
+        raise ArtifactError('Noise that is added is for form = "additive". Found a problem of another form.')
+    if noise.q < problem.q:
+        raise ArtifactError(
+            f"The tails of added noise must have at least the ratio of geometric noise, {float(problem.q):.12g}. "
+            f"Found {float(noise.q):.12g}."
+        )
 
 
 def _check_fit(problem: SingleLTE, matrix: NoiseMatrix) -> None:
     """Refuse a table that is no answer to its problem, whatever its figures: the program has no such table."""
+    if problem.form == "additive":
+        raise ArtifactError('With form = "additive" there is one law of noise for every input. Found a table.')
     (first, last), (low, high) = matrix.inputs, matrix.outputs
     if first < 0 or last > problem.last:
         raise ArtifactError(f"Rows must be for inputs 0..{problem.last}. Found rows for {first}..{last}.")
@@ -65,7 +82,7 @@ def _check_fit(problem: SingleLTE, matrix: NoiseMatrix) -> None:
         raise ArtifactError('Inputs without a row must get plain noise if there is a tail. Found outside = "clamp".')
 
 
-def verify_matrix(artifact: Artifact, problem: SingleLTE, matrix: NoiseMatrix, begin: float) -> Verified:
+def verify_matrix(artifact: Artifact, problem: SingleLTE, matrix: NoiseMatrix | AddedNoise, begin: float) -> Verified:
     """Recompute everything that the artifact claims, and raise unless all of it holds."""
     try:
         certificate = certify(problem, matrix)

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from optdp import NoiseMatrix, SharedNoise
+from optdp import AddedNoise, NoiseMatrix, SharedNoise
 from optdp.export import export
 from optdp.single.format import Artifact
 
 HERE = Path(__file__).parent
 WARNINGS = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-O2"]
 
-Table = NoiseMatrix | SharedNoise | Artifact
+Table = NoiseMatrix | SharedNoise | AddedNoise | Artifact
 Draw = tuple[int, Mapping[int, int]]
 """An input and the words of its draw by their places."""
 
@@ -108,7 +108,7 @@ def by_js(table: Table, draws: Sequence[Draw], folder: Path) -> list[Drawn]:
     return _read(run(node, HERE / "driver.mjs", counting, input=_lines(draws)))
 
 
-def fresh_releases(table: NoiseMatrix | SharedNoise, x: int, count: int, folder: Path) -> Counter[Any]:
+def fresh_releases(table: NoiseMatrix | SharedNoise | AddedNoise, x: int, count: int, folder: Path) -> Counter[Any]:
     """What SQLite releases of `count` requests of input `x` with words of secure randomness."""
     (path,) = export(table, "sql", folder)
     base = sqlite3.connect(":memory:")

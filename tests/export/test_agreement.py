@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optdp import NoiseMatrix, ProblemError, SharedNoise
+from optdp import AddedNoise, NoiseMatrix, ProblemError, SharedNoise
 from optdp.export import export
 from optdp.export.layout import FAR, RELEASED, STOPPED, layout, vectors
 from optdp.mechanism.cuts import END
@@ -27,17 +27,26 @@ from tests.export.languages import LANGUAGES, Draw, load, need, run
 from tests.export.matrices import matrices, table
 from tests.export.shares import shares
 
+AnyTable = NoiseMatrix | SharedNoise | AddedNoise
 BINARIES = Path("/usr/lib/postgresql")
 
 
-def tables() -> dict[str, NoiseMatrix | SharedNoise]:
-    """Single tables and parties' shares of noise, by names that folders may have."""
-    found: dict[str, NoiseMatrix | SharedNoise] = {**matrices()}
+def added(bits: int, q: Fraction = Fraction(7, 10)) -> AddedNoise:
+    """Noise for all inputs, with holes in its row, over so many bits."""
+    weights = [(e, (abs(e) * 1319 + 3) << (bits - 16)) for e in (-6, -5, -2, 1, 4, 6)]
+    rest = (1 << bits) - sum(weight for _, weight in weights)
+    return AddedNoise(40, q, 6, 1 << bits, tuple(sorted([*weights, (0, rest)])))
+
+
+def tables() -> dict[str, AnyTable]:
+    """Single tables, parties' shares of noise and noise that is added, by names that folders may have."""
+    found: dict[str, AnyTable] = {**matrices()}
     found |= {f"share {name}": share for name, share in shares().items()}
+    found |= {f"added {bits}": added(bits) for bits in (16, 124)}
     return {name.replace(" ", "-"): made for name, made in found.items()}
 
 
-def known(matrix: NoiseMatrix | SharedNoise, plain: int = 240) -> tuple[list[Draw], list[int | None]]:
+def known(matrix: AnyTable, plain: int = 240) -> tuple[list[Draw], list[int | None]]:
     """Draws, a few hundred of them on rare paths, and what the library makes of them."""
     found = vectors(matrix.drawing, "agreement", plain, rare=250)
     assert {vector.outcome for vector in found} >= ({RELEASED} if matrix.q is None else {RELEASED, STOPPED})
@@ -149,7 +158,9 @@ def test_words_and_looks_depend_on_neither_input_nor_release(language: str, tmp_
     for name, matrix in tables().items():
         drawing = matrix.drawing
         lengths = {len(cuts.places) for cuts in (*drawing.rows, *drawing.moves)}
-        assert len(lengths) > 1 or not matrix.rows, "rows of different lengths are the point"
+        assert len(lengths) > 1 or isinstance(matrix, AddedNoise) or not matrix.rows, (
+            "rows of different lengths are the point"
+        )
         first, final = drawing.inputs if drawing.outside == "error" else (0, drawing.last)
         draws: list[Draw] = []
         for x in range(first, final + 1):
@@ -173,7 +184,7 @@ def _any_word(chance: random.Random) -> int:
     return chance.choice((chance.getrandbits(62), chance.getrandbits(20), END - 1 - chance.getrandbits(50)))
 
 
-def _is_rare(matrix: NoiseMatrix | SharedNoise, place: int, word: int) -> bool:
+def _is_rare(matrix: AnyTable, place: int, word: int) -> bool:
     """Whether a first word is equal to a cut's, or lies beyond the last cut of the last digit: chances below 2^-40."""
     drawing = matrix.drawing
     parts = [] if drawing.noise is None else [drawing.noise.sign, *drawing.noise.digits]
@@ -202,7 +213,11 @@ def test_every_word_of_a_small_denominator(language: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("language", ["python", "c", "js"])
 def test_releases_beyond_all_bounds_are_the_bound(language: str, tmp_path: Path) -> None:
     """So many words of the largest size that the noise leaves what a browser can count: all say the same."""
-    matrix = table((0, 2), (0, 8), 16, 1 - Fraction(1, 1 << 38))
+    for matrix in (table((0, 2), (0, 8), 16, q := 1 - Fraction(1, 1 << 38)), added(16, q)):
+        _beyond(matrix, language, tmp_path / type(matrix).__name__)
+
+
+def _beyond(matrix: NoiseMatrix | AddedNoise, language: str, folder: Path) -> None:
     noise = matrix.drawing.noise
     assert noise is not None
     slots, limbs = matrix.drawing.slots, matrix.drawing.limbs
@@ -212,7 +227,7 @@ def test_releases_beyond_all_bounds_are_the_bound(language: str, tmp_path: Path)
     words[len(words)] = 0
     draws: list[Draw] = [(2, words), (2, words | {0: 0})]
     assert matrix.drawing.draw(2, words.__getitem__) < -FAR
-    assert [drawn.released for drawn in LANGUAGES[language](matrix, draws, tmp_path)] == [-FAR, FAR]
+    assert [drawn.released for drawn in LANGUAGES[language](matrix, draws, folder)] == [-FAR, FAR]
 
 
 # ---------------------------------------------------------------------- words and inputs that are none
@@ -221,7 +236,7 @@ def test_releases_beyond_all_bounds_are_the_bound(language: str, tmp_path: Path)
 TOO_LARGE = (1 << 62, (1 << 62) + 1, 1 << 63, (1 << 64) - 1)
 
 
-def spoilt(matrix: NoiseMatrix | SharedNoise) -> list[Draw]:
+def spoilt(matrix: AnyTable) -> list[Draw]:
     """Draws that release something, each with one of the words that it asks for made too large, early and late ones."""
     draws: list[Draw] = []
     for found in vectors(matrix.drawing, "spoilt", plain=4, rare=60):
@@ -237,7 +252,7 @@ def spoilt(matrix: NoiseMatrix | SharedNoise) -> list[Draw]:
     return draws
 
 
-def _asked(matrix: NoiseMatrix | SharedNoise, x: int, words: Mapping[int, int]) -> set[int]:
+def _asked(matrix: AnyTable, x: int, words: Mapping[int, int]) -> set[int]:
     """The places that every sampler looks at: the first of every slot, and those that ties lead to."""
     asked = set(range(matrix.drawing.slots))
 
