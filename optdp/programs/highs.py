@@ -5,17 +5,19 @@ from __future__ import annotations
 import _thread
 import sys
 import threading
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import highspy
 import numpy as np
+from scipy import sparse
 
 import optdp.work as work
-from optdp.numbers.ordered import dot
-from optdp.programs.program import Answer, LinearProgram, verbose
+from optdp.errors import ProblemError, SolverError
+from optdp.programs.program import Answer, LinearProgram, Option, Options, Status, verbose
 
-Option = bool | int | float | str
 DEFAULTS: Mapping[str, Option] = {"output_flag": False, "threads": 1}
 LOOK = 0.2
 """Seconds between two looks at the deadline, where no signal tells of it."""
@@ -81,22 +83,104 @@ def run(highs: highspy.Highs) -> None:
             callback.unsubscribe(ask)
 
 
-def solve_highs(program: LinearProgram, solver: str = "simplex") -> Answer:
-    """Pass the arrays to HiGHS and run it; `solver` is "simplex" or "ipm"."""
-    columns = program.matrix.tocsc()
-    lp = highspy.HighsLp()
-    lp.num_row_, lp.num_col_ = columns.shape
-    lp.col_cost_ = program.cost
-    lp.col_lower_ = np.zeros(len(program.cost))
-    lp.col_upper_ = np.full(len(program.cost), highspy.kHighsInf)
-    lp.row_lower_, lp.row_upper_ = program.lower, program.upper
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = columns.indptr, columns.indices, columns.data
-    highs = new_highs(solver=solver)
-    highs.passModel(lp)
+def model_of(program: LinearProgram) -> highspy.HighsLp:
+    """The program as HiGHS takes it, by columns or by rows as its matrix is."""
+    by_columns = program.matrix.format == "csc"
+    model = highspy.HighsLp()
+    model.num_row_, model.num_col_ = program.matrix.shape
+    model.col_cost_ = program.cost
+    model.col_lower_, model.col_upper_ = program.floor, program.ceiling
+    model.row_lower_, model.row_upper_ = program.lower, program.upper
+    if program.whole is not None:
+        kinds = highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger
+        model.integrality_ = [kinds[bool(whole)] for whole in program.whole]
+    entries = model.a_matrix_
+    entries.format_ = highspy.MatrixFormat.kColwise if by_columns else highspy.MatrixFormat.kRowwise
+    entries.start_, entries.index_, entries.value_ = program.matrix.indptr, program.matrix.indices, program.matrix.data
+    return model
+
+
+STATUSES: Mapping[highspy.HighsModelStatus, Status] = {
+    highspy.HighsModelStatus.kOptimal: "optimal",
+    highspy.HighsModelStatus.kInfeasible: "infeasible",
+    highspy.HighsModelStatus.kTimeLimit: "limit",
+    highspy.HighsModelStatus.kIterationLimit: "limit",
+    highspy.HighsModelStatus.kSolutionLimit: "limit",
+    highspy.HighsModelStatus.kObjectiveBound: "limit",
+    highspy.HighsModelStatus.kObjectiveTarget: "limit",
+    highspy.HighsModelStatus.kInterrupt: "limit",
+    highspy.HighsModelStatus.kUnknown: "limit",  # so it calls a point that is nearly optimal
+    highspy.HighsModelStatus.kMemoryLimit: "limit",
+}
+"""What HiGHS says, in our words; everything else is a failure."""
+
+
+def solve_highs(program: LinearProgram, solver: str = "simplex", options: Options | None = None) -> Answer:
+    """Pass the arrays to HiGHS and run it; `solver` is one of HiGHS's own: simplex, ipm, hipo, pdlp, hipdlp.
+
+    With `options`, also with none of them, every coefficient counts that is not below HiGHS's least.
+    """
+    begin = time.perf_counter()
+    highs = new_highs(solver=solver) if options is None else new_highs(solver=solver, small_matrix_value=1e-12)
+    if highs.getOptionValue("solver")[1] != solver:
+        raise SolverError(f"This HiGHS ({highs.version()}) has no solver {solver!r}. Try another backend.")
+    _set(highs, options or {})
+    highs.passModel(model_of(replace(program, matrix=program.matrix.tocsc())))
+    built = time.perf_counter()
     run(highs)
-    status = highs.modelStatusToString(highs.getModelStatus()).lower()
-    values = np.array(highs.getSolution().col_value)
-    if len(values) != len(program.cost):
-        values = np.zeros(len(program.cost))
-    return Answer(values, dot(program.cost, values), status)
+    answer = read(highs)
+    answer = replace(answer, duals=None) if program.mixed else answer
+    return replace(answer, build_seconds=built - begin, solve_seconds=time.perf_counter() - built)
+
+
+def read(highs: highspy.Highs) -> Answer:
+    """What HiGHS has found when it has run."""
+    status, solution, info = highs.getModelStatus(), highs.getSolution(), highs.getInfo()
+    x = np.array(solution.col_value) if solution.value_valid else None
+    counts = (info.simplex_iteration_count, info.ipm_iteration_count, info.pdlp_iteration_count)
+    return Answer(
+        x=x,
+        duals=np.array(solution.row_dual) if solution.dual_valid else None,
+        objective=np.nan if x is None else info.objective_function_value,
+        status=STATUSES.get(status, "failed"),
+        said=highs.modelStatusToString(status).lower(),
+        iterations=sum(max(count, 0) for count in counts),
+    )
+
+
+def held(highs: highspy.Highs) -> LinearProgram:
+    """The program that HiGHS holds."""
+    model = highs.getLp()
+    entries = model.a_matrix_
+    parts = np.array(entries.value_), np.array(entries.index_), np.array(entries.start_)
+    by_columns = entries.format_ == highspy.MatrixFormat.kColwise
+    shape = model.num_row_, model.num_col_
+    return LinearProgram(
+        np.array(model.col_cost_),
+        sparse.csc_array(parts, shape=shape) if by_columns else sparse.csr_array(parts, shape=shape),
+        np.array(model.row_lower_),
+        np.array(model.row_upper_),
+        np.array(model.col_lower_),
+        np.array(model.col_upper_),
+    )
+
+
+def _set(highs: highspy.Highs, options: Options) -> None:
+    """The user's options; what HiGHS says of one that it does not take is what the user is told."""
+    said: list[str] = []
+
+    def hear(event: Any) -> None:
+        said.append(event.message.strip())
+
+    highs.setOptionValue("log_to_console", False)
+    quiet = not highs.getOptionValue("output_flag")[1]
+    for name, option in options.items():
+        highs.setOptionValue("output_flag", True)
+        highs.cbLogging.subscribe(hear)
+        taken = highs.setOptionValue(name, option)
+        highs.cbLogging.unsubscribe(hear)
+        if quiet and name != "output_flag":
+            highs.setOptionValue("output_flag", False)
+        if taken != highspy.HighsStatus.kOk:
+            reason = " ".join(said).removeprefix("ERROR:").strip()
+            raise ProblemError(f"HiGHS does not take the option {name} = {option}. {reason}".rstrip())

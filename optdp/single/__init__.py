@@ -9,9 +9,10 @@ KINDS = (
         problem="optdp.single.problem:SingleLTE",
         solve="optdp.single.solve:solve_single",
         target="optdp.single.solve:check_target",
+        linear=True,
+        formulate="optdp.single.statements:statements",
         bounded=True,
-        compare="optdp.comparison:compare",
-        compared="optdp.comparison:sheet",
+        measure="optdp.comparison.measure:Single",
         observers="optdp.single.ladder:ladder",
     ),
 )

@@ -35,20 +35,20 @@ from flint import arb
 
 from optdp.errors import ArtifactError, ProblemError
 from optdp.mechanism.added_noise import AddedNoise
-from optdp.numbers.exact import ball, log_upper, upper_fraction
+from optdp.numbers.exact import ball, log, log_upper, upper_fraction
 from optdp.numbers.pmf import BinomialPmf, ExactPmf, Pmf
 from optdp.single.laws import larger_quotient
 from optdp.single.problem import SingleLTE
 from optdp.work.account import paced, spend
 
-REST = math.log(2e20)
+REST = log(2e20)
 """What is left out of a binomial law moves no probability by more than about 1e-20 of itself."""
 LONGEST = 3_000_000
 """The most outputs that are looked at one by one."""
 
 
 @dataclass(frozen=True)
-class Kind:
+class PersonKind:
     """One kind of person under one prior: the law of all others, and the steps that must look alike."""
 
     prior: int
@@ -72,7 +72,7 @@ class Span:
 class Seen:
     """The law `h` of what an observer sees of a person who contributes nothing, for the outputs of a span."""
 
-    kind: Kind
+    kind: PersonKind
     span: Span
     values: list[arb]
 
@@ -88,10 +88,12 @@ class Seen:
         return (1 + eta) / (1 - eta) * q ** -self.kind.steps[-1]
 
 
-def kinds_of(problem: SingleLTE) -> list[Kind]:
+def kinds_of(problem: SingleLTE) -> list[PersonKind]:
     """Every kind of person of every prior."""
     return [
-        Kind(i, j, person.conditionals[0], range(1, person.largest + 1) if problem.adjacency == "all" else range(1, 2))
+        PersonKind(
+            i, j, person.conditionals[0], range(1, person.largest + 1) if problem.adjacency == "all" else range(1, 2)
+        )
         for i, prior in enumerate(problem.populations)
         for j, person in enumerate(prior.people)
         if person.largest > 0
@@ -120,7 +122,7 @@ def epsilon(problem: SingleLTE, noise: AddedNoise, progress: Callable[[str], Non
     return log_upper(worst) * problem.steps
 
 
-def seen_by(kind: Kind, noise: AddedNoise, progress: Callable[[str], None] = lambda _: None) -> Seen:
+def seen_by(kind: PersonKind, noise: AddedNoise, progress: Callable[[str], None] = lambda _: None) -> Seen:
     """The law of what an observer sees, near the likely values."""
     span, reach, q = span_of(kind, noise.reach, noise.q), noise.reach, noise.ratio
     count = span.last - span.first + 1
@@ -152,7 +154,7 @@ def seen_by(kind: Kind, noise: AddedNoise, progress: Callable[[str], None] = lam
     return Seen(kind, span, values)
 
 
-def span_of(kind: Kind, reach: int, q: Fraction) -> Span:
+def span_of(kind: PersonKind, reach: int, q: Fraction) -> Span:
     """The outputs that have to be looked at one by one."""
     law, step, nothing = kind.law, kind.steps[-1], arb(0)
     if isinstance(law, ExactPmf):
@@ -171,12 +173,12 @@ def _edge(n: int, p: Fraction, reach: int, q: Fraction) -> tuple[int | None, arb
 
     It is searched for in floating point. Any `z` will do, as what it gives is computed from it in balls.
     """
-    odds, log_q = p / (1 - p), math.log(q.numerator) - math.log(q.denominator)
-    need = REST - math.log1p(-float(q)) - reach * log_q
-    log_odds = math.log(odds.numerator) - math.log(odds.denominator)
+    odds, log_q = p / (1 - p), log(q)
+    need = REST - log(1 - q) - reach * log_q
+    log_odds = log(odds)
 
     def tilt(z: int) -> float:
-        return log_q + log_odds + math.log(n - z) - math.log(z + 1)
+        return log_q + log_odds + log(Fraction(n - z, z + 1))
 
     def last_output(z: int) -> int:
         return z - reach - math.ceil(need / max(tilt(z), 1e-9)) if z < n else -reach - 1

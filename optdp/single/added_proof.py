@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import count
 from typing import Any
 
 from flint import arb
@@ -30,6 +31,8 @@ MOST = 20_000
 """The most prices."""
 LONGEST = 5001
 """The longest law of the others for which a bound is proved."""
+FARTHEST = 1 << 20
+"""How far from 0 the output of a rule may be."""
 
 Rule = tuple[int, int, int, int]
 """Which kind of person, the output `t`, the step `d`, and the way: 0 for `h(t+d) <= e^eps h(t)`, 1 for the other."""
@@ -74,7 +77,7 @@ def proved(problem: SingleLTE, prices: NoisePrices) -> Fraction:
         most = (ball(problem.epsilon) / problem.steps).exp()
         weights: dict[tuple[int, int], arb] = {}
         for (number, t, d, way), price in zip(prices.at, prices.u, strict=True):
-            if not (0 <= number < len(kinds) and d in kinds[number].steps and way in (0, 1) and abs(t) <= 1 << 40):
+            if not (0 <= number < len(kinds) and d in kinds[number].steps and way in (0, 1) and abs(t) <= FARTHEST):
                 raise ArtifactError("A price must be of a rule of the problem. Found another. The file was changed.")
             one, other = ((number, t), (number, t + d)) if way == 0 else ((number, t + d), (number, t))
             value = arb(price)
@@ -89,12 +92,10 @@ def _least(laws: Sequence[ExactPmf], weights: Mapping[tuple[int, int], arb], pow
         return Fraction(0)
     spend(0.6 * sum(laws[number].last + 1 for number, _ in weights), "a lower bound of added noise")
     chances = [law.balls(0, law.last) for law in laws]
-    first = min(t - laws[number].last for number, t in weights)
-    last = max(t for _, t in weights)
-    taken = [arb(0)] * (last - first + 1)
+    taken: dict[int, arb] = {}
     for (number, t), weight in weights.items():
         for x, chance in enumerate(chances[number]):
-            taken[t - x - first] += weight * chance
-    inside = min(lower_fraction(arb(abs(e) ** power) - value) for e, value in enumerate(taken, first))
-    nearest = 0 if first > 0 or last < 0 else min(1 - first, last + 1)
+            taken[t - x] = taken.get(t - x, arb(0)) + weight * chance
+    inside = min(lower_fraction(arb(abs(e) ** power) - value) for e, value in taken.items())
+    nearest = next(e for e in count() if not (e in taken and -e in taken))
     return min(inside, Fraction(nearest**power))

@@ -38,10 +38,14 @@ import optdp.work as work
 from optdp.errors import SolverError
 from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.cuts import WORD
-from optdp.numbers.exact import geometric_ratio
+from optdp.numbers.exact import geometric_ratio, log
+from optdp.numbers.ordered import dot, exp, exps, log_sum, log_sums, logs, powers
 from optdp.numbers.pmf import BinomialPmf, ExactPmf
-from optdp.programs.highs import new_highs, run
-from optdp.single.added import Kind, kinds_of, span_of
+from optdp.programs.backends import chosen
+from optdp.programs.growing import solved
+from optdp.programs.highs import model_of, new_highs
+from optdp.programs.program import LinearProgram
+from optdp.single.added import PersonKind, kinds_of, span_of
 from optdp.single.added_proof import LONGEST, NoisePrices, Rule
 from optdp.single.problem import SingleLTE
 from optdp.work import Progress
@@ -83,7 +87,7 @@ def draft(problem: SingleLTE, slack: float, progress: Progress) -> Drafted:
     share = 1 - Fraction(slack)
     q = geometric_ratio(problem.epsilon / problem.largest * FALL)
     cap = float(problem.baseline)
-    width = -math.log(q)
+    width = -log(q)
     reach, best = max(math.ceil(START / width), 6), None
     while True:
         progress(f"the best noise up to {reach}")
@@ -102,10 +106,10 @@ def draft(problem: SingleLTE, slack: float, progress: Progress) -> Drafted:
 
 def rounded(problem: SingleLTE, drafted: Drafted) -> AddedNoise:
     """The noise with integer weights over a power of two, with bits to spare for the rarest."""
-    reach, log_q = drafted.reach, math.log(drafted.q)
-    bits = WORD * math.ceil((SPARE - reach * log_q / math.log(2)) / WORD)
+    reach, log_q = drafted.reach, log(drafted.q)
+    bits = WORD * math.ceil((SPARE - reach * log_q / log(2)) / WORD)
     places = np.arange(-reach, reach + 1)
-    shares = np.maximum(drafted.u, 0.0) * np.exp(np.abs(places) * log_q)
+    shares = np.maximum(drafted.u, 0.0) * exps(np.abs(places) * log_q)
     exact = [Fraction(value) for value in shares.tolist()]
     total, denominator = sum(exact, Fraction(0)), 1 << bits
     weights = [math.floor(value / total * denominator) for value in exact]
@@ -130,7 +134,7 @@ def priced(problem: SingleLTE) -> NoisePrices | None:
     for kind in kinds_of(problem):
         if not isinstance(kind.law, ExactPmf) or kind.law.last >= LONGEST:
             return None
-        others = _Others(kind, problem.q, math.ceil((DEPTH + 3) / -math.log(problem.q)))
+        others = _Others(kind, problem.q, math.ceil((DEPTH + 3) / -log(problem.q)))
         likely = np.flatnonzero(others.plain > others.plain.max() - DEPTH) + others.first
         crowd.append((others, int(likely[0]), int(likely[-1])))
     rules: list[Rule] = [
@@ -144,23 +148,23 @@ def priced(problem: SingleLTE) -> NoisePrices | None:
         return None
     ends = [_support(others, first, last) for others, first, last in crowd]
     e = np.arange(min(low for low, _ in ends), max(high for _, high in ends) + 1)
-    most, rows = math.exp(problem.epsilon / problem.steps), np.zeros((len(rules), len(e)))
+    most, rows = exp(float(problem.epsilon / problem.steps)), np.zeros((len(rules), len(e)))
     scales = np.zeros(len(rules))
     for i, (number, t, d, way) in enumerate(rules):
         others = crowd[number][0]
         one, other = (t, t + d) if way == 0 else (t + d, t)
         scale = max(others.plain[one - others.first], others.plain[other - others.first])
-        rows[i] = np.exp(others.at(other - e) - scale) - most * np.exp(others.at(one - e) - scale)
+        rows[i] = exps(others.at(other - e) - scale) - most * exps(others.at(one - e) - scale)
         scales[i] = scale
     program = sparse.vstack([np.ones((1, len(e))), sparse.csr_array(rows)]).tocsr()
     power = 1 if problem.objective == "mae" else 2
     highs = new_highs(solver="simplex", dual_feasibility_tolerance=1e-10)
-    _pass(highs, np.abs(e).astype(np.float64) ** power, program, np.r_[1.0, np.full(len(rules), -np.inf)],
-          np.r_[1.0, np.zeros(len(rules))])  # fmt: skip
-    run(highs)
-    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+    lower, upper = np.r_[1.0, np.full(len(rules), -np.inf)], np.r_[1.0, np.zeros(len(rules))]
+    highs.passModel(model_of(LinearProgram(np.abs(e).astype(np.float64) ** power, program, lower, upper)))
+    answer = solved(highs)
+    if answer.duals is None or (answer.status != "optimal" and chosen.get().own):
         return None
-    prices = np.maximum(-np.array(highs.getSolution().row_dual)[1:], 0.0) * np.exp(-scales)
+    prices = np.maximum(-answer.duals[1:], 0.0) * exps(-scales)
     kept = np.flatnonzero(np.isfinite(prices) & (prices > 0))
     return NoisePrices(tuple(rules[i] for i in kept), tuple(prices[kept].tolist()))
 
@@ -172,42 +176,30 @@ def _support(others: _Others, first: int, last: int) -> tuple[int, int]:
     return first - int(likely[-1]), last - int(likely[0])
 
 
-def _pass(highs: highspy.Highs, cost: Array, matrix: sparse.csr_array, lower: Array, upper: Array) -> None:
-    model = highspy.HighsLp()
-    model.num_row_, model.num_col_ = matrix.shape
-    model.col_cost_ = cost
-    model.col_lower_, model.col_upper_ = np.zeros(len(cost)), np.full(len(cost), highspy.kHighsInf)
-    model.row_lower_, model.row_upper_ = lower, upper
-    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_, model.a_matrix_.index_ = matrix.indptr, matrix.indices
-    model.a_matrix_.value_ = matrix.data
-    highs.passModel(model)
-
-
 # ---------------------------------------------------------------------- the program
 
 
 class _Others:
     """One kind of person: the laws of the others, and of what is seen under geometric noise, as logarithms."""
 
-    def __init__(self, kind: Kind, q: Fraction, reach: int) -> None:
+    def __init__(self, kind: PersonKind, q: Fraction, reach: int) -> None:
         span, self.steps = span_of(kind, reach, q), kind.steps
         self.first, self.last, self.reach = span.first, span.last, reach
         self.start = span.first - reach - 1
         end = span.last + reach + 1
-        self.log_q = math.log(q)
-        self.log_c = math.log1p(-float(q)) - math.log1p(float(q))
+        self.log_q = log(q)
+        self.log_c = log(1 - q) - log(1 + q)
         self.others = _logs(kind, self.start, end)
         places = np.arange(self.start, end + 1).astype(np.float64)
         with np.errstate(invalid="ignore"):
-            self.below = np.logaddexp.accumulate(self.others - places * self.log_q)
-            self.above = np.logaddexp.accumulate((self.others + places * self.log_q)[::-1])[::-1]
-        chances = np.exp(self.others - self.others.max())
-        mean = chances @ places / chances.sum()
-        self.spread = math.sqrt(chances @ (places - mean) ** 2 / chances.sum())
+            self.below = log_sums(self.others - places * self.log_q)
+            self.above = log_sums((self.others + places * self.log_q)[::-1])[::-1]
+        chances = exps(self.others - self.others.max())
+        mean = dot(chances, places) / chances.sum()
+        self.spread = math.sqrt(dot(chances, np.square(places - mean)) / chances.sum())
         """The standard deviation of what the others contribute."""
         t = np.arange(self.first, self.last + 1)
-        self.plain = np.logaddexp(self._left(t, 0), self._right(t, 1)) + self.log_c
+        self.plain = log_sum(self._left(t, 0), self._right(t, 1)) + self.log_c
 
     def at(self, x: npt.NDArray[np.int64]) -> Array:
         """The logarithms of the law of the others, at any places."""
@@ -226,14 +218,14 @@ class _Others:
 
     def tails(self, t: npt.NDArray[np.int64]) -> Array:
         """What the tails add to `h(t) / G(t)`."""
-        beyond = np.logaddexp(self._left(t, self.reach + 1), self._right(t, self.reach + 1)) + self.log_c
-        found: Array = np.exp(beyond - self.plain[t - self.first])
+        beyond = log_sum(self._left(t, self.reach + 1), self._right(t, self.reach + 1)) + self.log_c
+        found: Array = exps(beyond - self.plain[t - self.first])
         return found
 
     def posterior(self, t: npt.NDArray[np.int64], e: npt.NDArray[np.int64]) -> Array:
         """`g(t - e) L(e) / G(t)`, a row for each `t`."""
-        logs = self.others[t[:, None] - e - self.start] + np.abs(e) * self.log_q + self.log_c
-        found: Array = np.exp(logs - self.plain[t - self.first][:, None])
+        shares = self.others[t[:, None] - e - self.start] + np.abs(e) * self.log_q + self.log_c
+        found: Array = exps(shares - self.plain[t - self.first][:, None])
         return found
 
     def seen(self, u: Array) -> Array:
@@ -241,8 +233,8 @@ class _Others:
         t = np.arange(self.first, self.last + 1)
         found = self.tails(t)
         for e in (np.flatnonzero(u > 0) - self.reach).tolist():
-            logs = self.others[t - e - self.start] + (abs(e) * self.log_q + self.log_c) - self.plain
-            found += u[e + self.reach] * np.exp(logs)
+            shares = self.others[t - e - self.start] + (abs(e) * self.log_q + self.log_c) - self.plain
+            found += u[e + self.reach] * exps(shares)
         return found
 
 
@@ -251,7 +243,7 @@ class _Program:
 
     def __init__(self, problem: SingleLTE, q: Fraction, reach: int, share: float) -> None:
         self.problem, self.q, self.reach, self.share = problem, q, reach, share
-        log_q = math.log(q)
+        log_q = log(q)
         self.limit = float(problem.epsilon) / problem.steps * share
         """What a step may give away, as a logarithm."""
         self.crowd = [_Others(kind, q, reach) for kind in kinds_of(problem)]
@@ -259,7 +251,7 @@ class _Program:
         if problem.chain_epsilon is None:
             stride = max(min(reach // COLUMNS, int(min(others.spread for others in self.crowd) / FINE)), 1)
         self.places = np.unique(np.r_[np.arange(0, reach + 1, stride), -np.arange(0, reach + 1, stride)])
-        self.geometric = np.exp(np.abs(self.places) * log_q) * (-math.expm1(log_q)) / (1 + math.exp(log_q))
+        self.geometric = exps(np.abs(self.places) * log_q) * float((1 - q) / (1 + q))
         power = 1 if problem.objective == "mae" else 2
         self.cost = np.abs(self.places) ** power * self.geometric
         self.outer = _tail_error(float(q), reach + 1, power)
@@ -280,7 +272,7 @@ class _Program:
             u = self._run()
             worst, added = 0.0, 0
             for number, others in enumerate(self.crowd):
-                ratios = np.log(np.maximum(others.seen(u), 1e-300)) + others.plain
+                ratios = logs(np.maximum(others.seen(u), 1e-300)) + others.plain
                 for d in others.steps:
                     excess = np.abs(ratios[d:] - ratios[:-d]) - self.limit
                     worst = max(worst, float(excess.max()))
@@ -293,13 +285,14 @@ class _Program:
             progress(f"the best noise up to {self.reach}: {len(rows)} outputs, off by {worst:.1e}, round {turn + 1}")
             if not added:
                 break
-        value = float(self.cost @ u[self.places + self.reach]) + self.outer
+        value = dot(self.cost, u[self.places + self.reach]) + self.outer
         return Drafted(self.q, self.reach, u, value)
 
     def _begin(self) -> None:
-        inside = 1 - 2 * math.exp((self.reach + 1) * math.log(self.q)) / (1 + float(self.q))
+        inside = 1 - 2 * exp((self.reach + 1) * log(self.q)) / (1 + float(self.q))
         whole = np.array([inside])
-        _pass(self.highs, self.cost, sparse.csr_array(self.geometric[None, :]), whole, whole)
+        program = LinearProgram(self.cost, sparse.csr_array(self.geometric[None, :]), whole, whole)
+        self.highs.passModel(model_of(program))
         problem = self.problem
         if problem.objective == "mse" and problem.never_worse:
             absolute = np.abs(self.places) * self.geometric
@@ -315,10 +308,10 @@ class _Program:
             for i in range(-d, size):
                 j = i + d
                 near = abs(i - self.reach), abs(j - self.reach)
-                one, other = (math.exp((place - min(near)) * math.log(self.q)) for place in near)
+                one, other = (exp((place - min(near)) * log(self.q)) for place in near)
                 for a, b in (((i, one), (j, other)), ((j, other), (i, one))):
                     row, bound = np.zeros(size), 0.0
-                    for (place, value), sign in ((a, 1.0), (b, -math.exp(limit))):
+                    for (place, value), sign in ((a, 1.0), (b, -exp(limit))):
                         if 0 <= place < size:
                             row[place] += sign * value
                         else:
@@ -328,8 +321,8 @@ class _Program:
     def _add(self, others: _Others, t: npt.NDArray[np.int64], d: int) -> None:
         near, far = others.posterior(t, self.places), others.posterior(t + d, self.places)
         tails, far_tails = others.tails(t), others.tails(t + d)
-        rise = np.exp(others.plain[t + d - others.first] - others.plain[t - others.first])
-        most = math.exp(self.limit)
+        rise = exps(others.plain[t + d - others.first] - others.plain[t - others.first])
+        most = exp(self.limit)
         scale = np.maximum(rise, 1 / rise)
         up = (rise / scale)[:, None] * far - (most / scale)[:, None] * near
         down = near / scale[:, None] - (most * rise / scale)[:, None] * far
@@ -344,12 +337,11 @@ class _Program:
             self.highs.addRow(-highspy.kHighsInf, limit, len(places), places, row[places])
 
     def _run(self) -> Array:
-        run(self.highs)
-        status = self.highs.getModelStatus()
-        if status != highspy.HighsModelStatus.kOptimal:
-            raise SolverError(f"HiGHS ended with {self.highs.modelStatusToString(status).lower()}")
+        answer = solved(self.highs)
+        if answer.x is None or (answer.status != "optimal" and chosen.get().own):
+            raise SolverError(f"the solver ended with {answer.said}")
         found = np.zeros(2 * self.reach + 1)
-        found[self.places + self.reach] = np.maximum(self.highs.getSolution().col_value, 0.0)
+        found[self.places + self.reach] = np.maximum(answer.x, 0.0)
         return found
 
 
@@ -361,30 +353,31 @@ def _peaks(excess: Array, least: float, blocks: int = 40) -> npt.NDArray[np.int6
     return np.array([place for place in found if excess[place] > least], dtype=np.int64)
 
 
-def _logs(kind: Kind, first: int, last: int) -> Array:
+def _logs(kind: PersonKind, first: int, last: int) -> Array:
     """The logarithms of the probabilities of `first..last`; minus infinity outside the support."""
     law, found = kind.law, np.full(last - first + 1, -np.inf)
     if isinstance(law, ExactPmf):
-        whole = math.log(law.denominator)
+        whole = log(law.denominator)
         for x in range(max(first, 0), min(last, law.last) + 1):
             if law.weights[x]:
-                found[x - first] = math.log(law.weights[x]) - whole
+                found[x - first] = log(law.weights[x]) - whole
         return found
     assert isinstance(law, BinomialPmf)
     low, high = max(first - law.shift, 0), min(last - law.shift, law.n)
     mode = min(max(law.mode - law.shift, low), high)
     k = np.arange(low, high).astype(np.float64)
-    odds = math.log(law.p.numerator) - math.log((1 - law.p).numerator * law.p.denominator // (1 - law.p).denominator)
-    steps = np.log((law.n - k) / (k + 1)) + odds
-    logs = np.zeros(high - low + 1)
-    logs[mode - low + 1 :] = np.cumsum(steps[mode - low :])
-    logs[: mode - low] = -np.cumsum(steps[: mode - low][::-1])[::-1]
-    found[low + law.shift - first : high + law.shift - first + 1] = logs
+    odds = log(law.p.numerator) - log((1 - law.p).numerator * law.p.denominator // (1 - law.p).denominator)
+    steps = logs((law.n - k) / (k + 1)) + odds
+    shares = np.zeros(high - low + 1)
+    shares[mode - low + 1 :] = np.cumsum(steps[mode - low :])
+    shares[: mode - low] = -np.cumsum(steps[: mode - low][::-1])[::-1]
+    found[low + law.shift - first : high + law.shift - first + 1] = shares
     return found
 
 
 def _tail_error(q: float, d: int, power: int) -> float:
     """The error of both tails of geometric noise from `d` on."""
+    start = 2 * float(powers(q, d))
     if power == 1:
-        return 2 * q**d * (d - (d - 1) * q) / (1 - q * q)
-    return 2 * q**d * (d * d + (1 + 2 * d - 2 * d * d) * q + (d - 1) ** 2 * q * q) / ((1 - q) ** 2 * (1 + q))
+        return start * (d - (d - 1) * q) / (1 - q * q)
+    return start * (d * d + (1 + 2 * d - 2 * d * d) * q + (d - 1) ** 2 * q * q) / ((1 - q) * (1 - q) * (1 + q))

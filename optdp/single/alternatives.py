@@ -51,7 +51,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optdp.errors import ProblemError
-from optdp.numbers.exact import geometric_ratio, precision, show
+from optdp.numbers.exact import geometric_ratio, precision, show, there
 from optdp.numbers.ordered import Array, convolve, dot, geometric
 from optdp.numbers.pmf import BinomialPmf, Pmf
 from optdp.people.population import Population
@@ -215,6 +215,14 @@ def ordinary_table(problem: SingleLTE, objective: Objective | None = None) -> Ar
     for s, column in enumerate(noise.T):
         table[:, targets[min(max(s - first, 0), len(targets) - 1)]] += column
     return table
+
+
+def readings(problem: SingleLTE, first: int, size: int) -> Whole:
+    """What the best ordinary mechanism makes of the outputs `first, first + 1, ...` of geometric noise."""
+    found = there(_Posteriors.of(problem))
+    targets = found.targets(problem.objective) + found.first
+    outputs = np.arange(first, first + size) - found.first
+    return np.asarray(targets[np.clip(outputs, 0, len(targets) - 1)])
 
 
 @dataclass(frozen=True)

@@ -178,7 +178,9 @@ def estimate(lp: NoiseLP, z: Array, u: Array, run: slice = slice(None)) -> float
 
 
 NO_DUALS = "no duals: how far this is from the optimum is not proved"
-"""What is said of a draft without prices that its solver calls optimal."""
+"""What is said of a draft without prices."""
+PRICED = "no duals: the bound is priced by HiGHS"
+"""What is said of a draft whose solver gave none."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,7 @@ class Draft:
     prices: Prices | None
     status: str
     engine: str
+    note: str = ""
 
     def objective(self, lp: NoiseLP) -> float:
         """What the draft costs as it stands, tails included."""

@@ -58,7 +58,7 @@ WORK = 5
 
 
 @dataclass(frozen=True)
-class Prices:
+class FilePrices:
     """A dual point as a file has it: `z[x]` for every input with a row, `u[j][s]` for every constraint and output.
 
     `v` has a line for every pair of adjacent inputs, with a price for every output; none without a fallback. With
@@ -85,7 +85,7 @@ class _Row:
     """`e^f c(x)`, rounded up."""
 
 
-def proved_bound(problem: SingleLTE, prices: Prices) -> Fraction | None:
+def proved_bound(problem: SingleLTE, prices: FilePrices) -> Fraction | None:
     """A number that is at most the optimum of `problem`; None if to compute it would take too long."""
     with precision():
         shape = choose_shape(problem)
@@ -118,7 +118,7 @@ def proved_bound(problem: SingleLTE, prices: Prices) -> Fraction | None:
     return Fraction(max(total, 0), 1 << SUM_BITS)
 
 
-def _placed(problem: SingleLTE, prices: Prices, size: int) -> tuple[Prices, list[Sight]]:
+def _placed(problem: SingleLTE, prices: FilePrices, size: int) -> tuple[FilePrices, list[Sight]]:
     """The prices with two lines for each sight that any line prices, and these sights."""
     right = len(set(prices.at)) == len(prices.at) == len(prices.u)
     if not right or any(len(line) != size for line in prices.u):
@@ -138,7 +138,7 @@ def _placed(problem: SingleLTE, prices: Prices, size: int) -> tuple[Prices, list
         if place[4] not in (0, 1):
             raise ArtifactError("The stored prices must be of one way or the other. The file was changed.")
         lines[2 * where[place[:4]] + place[4]] = line
-    return Prices(prices.z, lines, prices.v), sights
+    return FilePrices(prices.z, lines, prices.v), sights
 
 
 class _Columns:

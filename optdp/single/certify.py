@@ -326,7 +326,7 @@ def _errors(problem: SingleLTE, matrix: NoiseMatrix, shape: Shape) -> tuple[Frac
     mse = sum((a * b for a, b in zip(prior, squared, strict=True)), arb(0))
     worst = max(upper_fraction(error) for error in absolute)
     cap = ball(problem.cap)
-    if problem.method == "geometric" or all(prior.size == 1 for prior in problem.populations):
+    if problem.method == "geometric":
         cap *= 1 + arb(2) ** -30  # clamped geometric noise meets its own error but for the rounding of its table
     same = matrix.q == problem.q
     unchanged = same and matrix.outputs[0] == matrix.outputs[1]  # a table of one output draws what it was drawn for

@@ -25,6 +25,8 @@ from threadpoolctl import threadpool_limits
 
 from optdp import work
 from optdp.errors import ProblemError, SolverError
+from optdp.numbers.exact import log
+from optdp.numbers.ordered import exp, geometric, powers, times
 from optdp.single.bound import Draft, Prices
 from optdp.single.lp import NoiseLP
 from optdp.single.newton import Model, Newton, Point, Residuals
@@ -51,7 +53,7 @@ def solve_chain(lp: NoiseLP, progress: Callable[[str], None] = lambda _: None) -
     _check_memory(lp)
     size, count = len(lp.inputs), len(lp.gaps)
     iterations = min(ITERATIONS, 50 + 0.4 * size)
-    seconds = iterations * size * size * (2e-7 * (count + 4 * lp.reach) + 1e-10 * size * (1 + lp.reach))
+    seconds = iterations * size * size * (4e-7 * (count + 4 * lp.reach) + 3e-10 * size * (1 + lp.reach))
     fits = f"Up to about {int(size * (work.LONGEST / seconds) ** 0.3):,} inputs fit: use fewer people, coarser "
     work.announce(seconds, f"A fallback for {size:,} inputs", f"{fits}contributions, or no fallback.", progress)
     # What overflows is never kept. One thread: small products gain nothing from more, and lose where cores are busy.
@@ -101,15 +103,18 @@ def _model(lp: NoiseLP, chain: float) -> Model:
 
 def _start(model: Model) -> Point:
     """Half geometric, half uniform noise: strictly private; only sums, caps and prices are off."""
-    geometric = model.ratio ** (0.5 * model.distance / len(model.rungs))
-    r = 0.5 * geometric / geometric.sum(axis=1, keepdims=True) + 0.5 / len(model.mass)
+    size = len(model.mass)
+    falling = geometric(exp(0.5 * log(model.ratio) / len(model.rungs)), size)[
+        abs(np.subtract.outer(*[range(size)] * 2))
+    ]
+    r = 0.5 * falling / falling.sum(axis=1, keepdims=True) + 0.5 / size
     slacks = [
         np.maximum(model.slopes(r), 1e-3 * model.feet(r)),
-        np.maximum(-(model.gaps.T @ r), 1e-3 * (np.abs(model.gaps).T @ r) + 1e-12),
+        np.maximum(-times(model.gaps.T, r), 1e-3 * times(np.abs(model.gaps).T, r) + 1e-12),
     ]
     if model.cap is not None:
         slacks.append(np.maximum(model.cap - model.error(r), 0.1 * model.cap))
-    return Point(r, np.zeros(len(model.mass)), slacks, [1e-3 / slack for slack in slacks])
+    return Point(r, np.zeros(size), slacks, [1e-3 / slack for slack in slacks])
 
 
 def _iterate(model: Model, progress: Callable[[str], None]) -> tuple[Point | None, float, str]:
@@ -145,7 +150,7 @@ def _advance(point: Point, newton: Newton) -> Point:
     mean = point.mean
     guess = newton.step([-product for product in point.products])
     after = point.moved(guess, *point.reach(guess)).mean
-    target = max((after / mean) ** 3, 1e-6) * mean
+    target = max(powers(after / mean, 3), 1e-6) * mean
     second = [a * b for a, b in zip(guess.slacks, guess.prices, strict=True)]
     step = newton.step([target - a - b for a, b in zip(point.products, second, strict=True)])
     damp = 0.995 if after < 0.1 * mean else 0.95

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from optdp.errors import ArtifactError, CertificateError, ProblemError
 from optdp.files.canonical import shown
 from optdp.numbers.composition import LARGEST
 from optdp.numbers.exact import decimal_down, figure, to_fraction
-from optdp.single.added_proof import NoisePrices, parse_prices, proved
-from optdp.single.bound_proof import Prices, proved_bound
+from optdp.single.added_proof import parse_prices, proved
+from optdp.single.bound_proof import FilePrices, proved_bound
 from optdp.single.over_time import MOST_RELEASES, composed
 from optdp.single.problem import SingleLTE
 from optdp.work.account import EffortError
@@ -88,11 +88,18 @@ def number(text: Any, name: str) -> Fraction:
     return value
 
 
-def stored(prices: bound.Prices | NoisePrices | None) -> dict[str, Any] | None:
+@runtime_checkable
+class WithDocument(Protocol):
+    """Prices that know how a file has them."""
+
+    def document(self) -> dict[str, Any] | None: ...
+
+
+def stored(prices: bound.Prices | WithDocument | None) -> dict[str, Any] | None:
     """Prices as a file has them; None if there are none, or too many."""
     if prices is None:
         return None
-    if isinstance(prices, NoisePrices):
+    if isinstance(prices, WithDocument):
         return prices.document()
     chain = [] if prices.v is None else [row for way in prices.v for row in way]
     if prices.z.size + prices.u.size + sum(row.size for row in chain) > STORED_PRICES:
@@ -116,29 +123,36 @@ def proves(problem: SingleLTE | None, claimed: Any, provenance: Mapping[str, Any
     prices = None if additive else prices_of(provenance)
     if claimed is None:
         return False
-    limit = number(claimed, "lower_bound")
-    if limit > figure(value):
+    check_possible(claimed, value)
+    if problem is None or (prices is None and not additive) or not provenance.get("prices"):
+        raise ArtifactError("A lower bound may be claimed only with the prices that prove it. Found none that do.")
+    if prices is None:
+        return check_proved(claimed, lambda: proved(problem, parse_prices(provenance["prices"])))
+    return check_proved(claimed, lambda: proved_bound(problem, prices))
+
+
+def check_possible(claimed: Any, value: Fraction) -> None:
+    """No true lower bound exceeds the objective of what the file holds."""
+    if number(claimed, "lower_bound") > figure(value):
         raise CertificateError(
             f"A lower bound must be at most the objective, {float(value):.15g}. Found the claim {claimed[:40]}."
         )
-    found: Fraction | None
-    if problem is None or (prices is None and not additive) or not provenance.get("prices"):
-        raise ArtifactError("A lower bound may be claimed only with the prices that prove it. Found none that do.")
+
+
+def check_proved(claimed: Any, proof: Callable[[], Fraction | None]) -> bool:
+    """Raise if less is proved than is claimed; False if that would take long, or cannot be told."""
     try:
-        if prices is None:
-            found = proved(problem, parse_prices(provenance["prices"]))
-        else:
-            found = proved_bound(problem, prices)
+        found = proof()
     except EffortError:
         return False
     except ProblemError as error:
         raise ArtifactError(f"The lower bound cannot be proved again: {error}") from None
-    if found is not None and Fraction(decimal_down(found)) < limit:
+    if found is not None and Fraction(decimal_down(found)) < number(claimed, "lower_bound"):
         raise CertificateError(f"The claimed lower bound {claimed[:40]} is not proved. Found {float(found):.15g}.")
     return found is not None
 
 
-def prices_of(provenance: Mapping[str, Any]) -> Prices | None:
+def prices_of(provenance: Mapping[str, Any]) -> FilePrices | None:
     """The prices that a file carries: doubles in text."""
     found = provenance.get("prices")
     if found is None:
@@ -159,7 +173,7 @@ def prices_of(provenance: Mapping[str, Any]) -> Prices | None:
         ) from None
     if not all(math.isfinite(price) for line in (z, *u, *v) for price in line):
         raise ArtifactError("Prices must be finite. Found one that is not. The file was changed.")
-    return Prices(z, u, v, [(o, k, one, other, way) for o, k, one, other, way in at])
+    return FilePrices(z, u, v, [(o, k, one, other, way) for o, k, one, other, way in at])
 
 
 def _numbers(values: Any) -> str:

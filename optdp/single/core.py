@@ -24,14 +24,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import highspy
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from optdp import work
 from optdp.errors import ProblemError, SolverError
-from optdp.programs.highs import new_highs, run
+from optdp.programs.cvxpy import import_cvxpy
+from optdp.programs.highs import model_of, new_highs, run
+from optdp.programs.program import LinearProgram
 from optdp.single.bound import Draft, Prices, estimate
 from optdp.single.lp import CELLS, NoiseLP
 
@@ -90,7 +94,7 @@ class Core:
         table: Array = np.minimum(1.0, self.report[None, :] / self.importance[:, None])
         return table
 
-    def to_highs(self) -> highspy.HighsLp:
+    def to_program(self) -> LinearProgram:
         """Rows: the sum of each input, then the constraints of each output, then the cap of each input."""
         size, count = self.size, len(self.gaps)
         scale, distance = self.scale, self.distances
@@ -104,19 +108,25 @@ class Core:
         if self.cap is not None:
             value[:, :, -1] = distance * scale
         kept = np.abs(value) > SMALLEST
-        starts = np.concatenate([[0], np.cumsum(kept.sum(axis=2).ravel())])
-        nothing, inf = np.zeros(size * count), highspy.kHighsInf
+        starts = np.concatenate([[0], np.cumsum(kept.sum(axis=2).ravel())]).astype(np.int32)
+        nothing, inf = np.zeros(size * count), np.inf
         cap = np.full(size, inf) if self.cap is None else self.cap
-        model = highspy.HighsLp()
-        model.num_row_, model.num_col_ = size * (count + 2), size * size
-        model.col_cost_ = (self.unit * self.cost[:, None] * distance**self.power * scale).ravel()
-        model.col_lower_, model.col_upper_ = np.zeros(size * size), np.full(size * size, inf)
-        model.row_lower_ = np.concatenate([np.ones(size), nothing - inf, np.full(size, -inf)])
-        model.row_upper_ = np.concatenate([np.ones(size), nothing, cap])
-        model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        model.a_matrix_.start_ = starts.astype(np.int32)
-        model.a_matrix_.index_, model.a_matrix_.value_ = index[kept], value[kept]
-        return model
+        matrix = sparse.csc_array((value[kept], index[kept], starts), shape=(size * (count + 2), size * size))
+        cost = (self.unit * self.cost[:, None] * distance**self.power * scale).ravel()
+        lower = np.concatenate([np.ones(size), nothing - inf, np.full(size, -inf)])
+        upper = np.concatenate([np.ones(size), nothing, cap])
+        return LinearProgram(cost, matrix, lower, upper)
+
+    def to_cvxpy(self) -> Any:
+        """The specification: the program above, over the scaled unknowns `t`."""
+        cp = import_cvxpy()
+        t = cp.Variable((self.size, self.size), nonneg=True, name="t")
+        W = cp.multiply(self.scale, t)
+        constraints = [cp.sum(W, axis=1) == 1, *((gap @ W) / self.report <= 0 for gap in self.gaps)]
+        if self.cap is not None:
+            constraints.append(cp.sum(cp.multiply(self.distances, W), axis=1) <= self.cap)
+        loss = cp.multiply(self.unit * self.cost[:, None] * self.distances**self.power, W)
+        return cp.Problem(cp.Minimize(cp.sum(loss)), constraints)
 
 
 def solve_core(lp: NoiseLP, progress: Callable[[str], None] = lambda _: None, solver: str = "simplex") -> Draft:
@@ -136,9 +146,14 @@ def solve_core(lp: NoiseLP, progress: Callable[[str], None] = lambda _: None, so
     values, dual = np.array(solution.col_value), np.array(solution.row_dual)
     if len(values) != core.size**2 or not np.nan_to_num(values).any():
         raise SolverError(f"HiGHS must give a solution. Found {said!r}. Try another backend.")
+    return draft_of(lp, core, values, dual, said)
+
+
+def draft_of(lp: NoiseLP, core: Core, values: Array, duals: Array | None, status: str) -> Draft:
+    """What a solver's answer to the core program says about the whole table."""
     table = np.maximum(np.nan_to_num(values), 0.0).reshape(core.size, core.size) * core.scale
-    z, u = _prices(core, np.nan_to_num(dual))
-    return Draft(*entries_of(lp, core, table), trusted(lp, core, z, u), said, "core")
+    prices = None if duals is None else trusted(lp, core, *_prices(core, np.nan_to_num(duals)))
+    return Draft(*entries_of(lp, core, table), prices, status, "core")
 
 
 def _importances(raw: Array, share: float) -> tuple[Array, Array]:
@@ -177,12 +192,18 @@ def check_memory(core: Core) -> None:
         )
 
 
-def _announce(lp: NoiseLP, core: Core, progress: Callable[[str], None]) -> None:
+def core_seconds(size: int, gaps: int, priors: int = 1) -> float:
     """How long the simplex method takes, coarsely: pivots by unknowns and priors, each by rows and unknowns."""
-    unknowns, rows, priors = core.size**2, core.size * (len(core.gaps) + 2), len(lp.problem.populations)
+    unknowns, rows = size**2, size * (gaps + 2)
     seconds = 0.2 * unknowns * (1e-8 * unknowns + 1e-7 * rows)
     if priors > 1:  # hardly an input may be reported as it is, and the program is degenerate
-        seconds *= priors**2 * max(1.0, core.size / 90) ** 2
+        seconds *= priors**2 * max(1.0, size / 90) ** 2
+    return seconds
+
+
+def _announce(lp: NoiseLP, core: Core, progress: Callable[[str], None]) -> None:
+    priors = len(lp.problem.populations)
+    seconds = core_seconds(core.size, len(core.gaps), priors)
     room = work.LONGEST / seconds
     fits = (
         f"Up to about {int(core.size * room ** (1 / (4 if priors == 1 else 6))):,} inputs that matter fit: use fewer "
@@ -199,12 +220,20 @@ def _run(core: Core, solver: str) -> tuple[highspy.Highs, highspy.HighsModelStat
         run_crossover="on",
         small_matrix_value=SMALLEST,  # the default 1e-9 drops entries that matter: wrong prices
     )
-    highs.passModel(core.to_highs())
+    highs.passModel(model_of(core.to_program()))
+    return highs, run_until_told(highs, (solver, 1e-9), (solver, 1e-7))
+
+
+def run_until_told(highs: highspy.Highs, *ways: tuple[str, float], goes_on: bool = False) -> highspy.HighsModelStatus:
+    """Solve with each method and tolerance in turn, and then others, until the program has an answer or has none.
+
+    Each begins from scratch; the first goes on from where the program was, if it is told to.
+    """
     done = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
-    for method, tolerance, presolve in (
-        (solver, 1e-9, "off"), (solver, 1e-7, "off"), ("ipm", 1e-8, "on"), ("simplex", 1e-6, "on"),
-    ):  # fmt: skip
-        highs.clearSolver()
+    without = [(*way, "off") for way in ways]
+    for i, (method, tolerance, presolve) in enumerate([*without, ("ipm", 1e-8, "on"), ("simplex", 1e-6, "on")]):
+        if i or not goes_on:
+            highs.clearSolver()
         highs.setOptionValue("solver", method)
         highs.setOptionValue("presolve", presolve)
         highs.setOptionValue("primal_feasibility_tolerance", tolerance)
@@ -212,20 +241,24 @@ def _run(core: Core, solver: str) -> tuple[highspy.Highs, highspy.HighsModelStat
         run(highs)
         if highs.getModelStatus() in done:
             break
-    return highs, highs.getModelStatus()
+    return highs.getModelStatus()
 
 
-def entries_of(lp: NoiseLP, core: Core, table: Array) -> tuple[Ints, Ints, Array]:
-    """The table's entries: inputs outside the core, and what is left of those inside, report themselves."""
+def entries_of(lp: NoiseLP, core: Core, table: Array, outputs: Ints | None = None) -> tuple[Ints, Ints, Array]:
+    """The table's entries: inputs outside the core, and what is left of those inside, report themselves.
+
+    With a run of `outputs` of the core they report the nearest of these.
+    """
     table = table / np.maximum(table.sum(axis=1, keepdims=True), 1.0)
     rows, cols = np.nonzero(table)
     left = np.ones(len(lp.inputs))
     left[core.inputs] = np.maximum(1.0 - table.sum(axis=1), 0.0)
     own = np.flatnonzero(left)
     start = core.inputs.start
+    told = own if outputs is None else np.clip(own, outputs[0] + start, outputs[-1] + start)
     return (
         np.concatenate([rows + start, own]),
-        np.concatenate([cols + start, own]),
+        np.concatenate([cols + start, told]),
         np.concatenate([table[rows, cols], left[own]]),
     )
 
@@ -241,13 +274,19 @@ def _prices(core: Core, dual: Array) -> tuple[Array, Array]:
 SHARES = tuple(10.0 ** (-k / 2) for k in range(31))
 
 
-def trusted(lp: NoiseLP, core: Core, z: Array, u: Array, shares: Sequence[float] = SHARES) -> Prices:
-    """The prices, trusted down to the importance that gives the best bound, on all inputs of the program."""
+def trusted(
+    lp: NoiseLP, core: Core, z: Array, u: Array, shares: Sequence[float] = SHARES, priced: Ints | None = None
+) -> Prices:
+    """The prices, trusted down to the importance that gives the best bound, on all inputs of the program.
+
+    With `priced`, outputs of the core that have prices at all; the others take what their neighbours have.
+    """
     x, start = np.arange(len(lp.inputs)), core.inputs.start
     best, value = Prices.none(lp), -np.inf
     for share in shares:
         inputs = core.importance >= share * core.importance.max()
         outputs = np.flatnonzero(core.report >= share * core.report.max())
+        outputs = outputs if priced is None else np.intersect1d(outputs, priced)
         full_z = np.zeros(len(x))
         full_z[core.inputs] = np.where(inputs, z, 0.0)
         full_u = np.array([np.interp(x, outputs + start, row[outputs]) for row in u])

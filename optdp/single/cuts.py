@@ -14,7 +14,7 @@ fewer constraints only make the optimum smaller.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import highspy
@@ -24,16 +24,17 @@ import numpy.typing as npt
 from optdp import work
 from optdp.errors import SolverError
 from optdp.numbers.ordered import exp, product
-from optdp.programs.highs import new_highs, run
+from optdp.programs.highs import model_of, new_highs
 from optdp.single.bound import Draft
 from optdp.single.chain import solve_chain
-from optdp.single.core import Core, check_memory, entries_of, trusted
+from optdp.single.core import Core, check_memory, entries_of, run_until_told, trusted
 from optdp.single.laws import Sight, some_sights
 from optdp.single.lp import NoiseLP
 from optdp.single.watch import View, views
 from optdp.work import Progress, silent
 
 Array = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 SHARE = 1e-10
 """At most this share of the importance lies outside the core, on either side, and no smaller one counts inside."""
@@ -48,12 +49,20 @@ CHAIN_WORTH = 1e-6
 """The same where an interior-point method solves, which is less exact."""
 EACH = 3
 """How many constraints of an output are added at a time."""
+LARGE = 200
+"""With more inputs that matter the program is made coarser, and its answer is less exact."""
+LARGE_WORTH = 1e-6
+"""What may stay broken then, as a share of the objective."""
+RARE = 1e-8
+"""The share of the belief, on either side, whose inputs need no output of their own in a coarser table."""
+UNSEEN = 1e-11
+"""In a coarser program, constraints about outputs that are never seen more often are left to repair at first."""
 ROUNDS = 300
 SHARES = tuple(10.0**-k for k in range(12))
 
 
 @dataclass(frozen=True)
-class Pair:
+class ShiftPair:
     """Two adjacent shifts of one family: the coefficients of both at the inputs of the core, for every vertex."""
 
     view: View
@@ -81,12 +90,32 @@ class Cutting:
     """The program with the rows so far."""
 
     core: Core
-    pairs: list[Pair]
+    pairs: list[ShiftPair]
     highs: highspy.Highs
+    columns: Ints
+    """Of each unknown `x * size + s` its number in the program, or -1 if it is left out."""
     cuts: list[Cut] = field(default_factory=list)
     sizes: list[float] = field(default_factory=list)
     """What each row was divided by."""
     known: set[Cut] = field(default_factory=set)
+
+    @property
+    def outputs(self) -> Ints:
+        """The outputs that the program has."""
+        size = self.core.size
+        found: Ints = np.flatnonzero((self.columns.reshape(size, size) >= 0).any(axis=0))
+        return found
+
+    @property
+    def table(self) -> Array | None:
+        """`W` as the program has it now, or None if it has no solution."""
+        found = np.nan_to_num(np.array(self.highs.getSolution().col_value))
+        if len(found) != self.columns.max() + 1 or not found.any():
+            return None
+        size, kept = self.core.size, self.columns >= 0
+        whole = np.zeros(size * size)
+        whole[kept] = np.maximum(found, 0.0)[self.columns[kept]]
+        return np.asarray(whole.reshape(size, size) * self.core.scale)
 
     def add(self, cuts: list[Cut]) -> None:
         """Add rows, each divided by its largest coefficient."""
@@ -97,8 +126,8 @@ class Cutting:
             largest = float(np.abs(row).max())
             if largest <= 0:
                 continue
-            kept = np.flatnonzero(np.abs(row) > SMALLEST * largest)
-            index.append(kept * size + s)
+            kept = np.flatnonzero((np.abs(row) > SMALLEST * largest) & (self.columns[s::size] >= 0))
+            index.append(self.columns[kept * size + s])
             value.append(row[kept] / largest)
             starts.append(starts[-1] + len(kept))
             self.cuts.append((pair, vertex, way, s))
@@ -112,17 +141,19 @@ class Cutting:
             )  # fmt: skip
 
 
-def _broken(pairs: Sequence[Pair], table: Array, least: float) -> Iterator[tuple[float, Cut]]:
+def _broken(pairs: Sequence[ShiftPair], table: Array, least: float) -> Iterator[tuple[float, Cut]]:
     """Constraints that a table breaks by more than `least`: of each pair, way and output those at a peak."""
+    outputs = np.flatnonzero(table.any(axis=0))
+    table = table[:, outputs]
     for p, pair in enumerate(pairs):
         one, other = product(pair.one, table), product(pair.other, table)
         for way, (more, less) in enumerate(((one, other), (other, one))):
             excess = more - pair.e * less
             with np.errstate(divide="ignore", invalid="ignore"):
                 share = np.where((excess > least) & (more > 0), excess / more, 0.0)
-            for s in np.flatnonzero(share.max(axis=0) > RELATIVE).tolist():
-                for k in _peaks(share[:, s]):
-                    yield float(share[k, s]), (p, k, way, s)
+            for i in np.flatnonzero(share.max(axis=0) > RELATIVE).tolist():
+                for k in _peaks(share[:, i]):
+                    yield float(share[k, i]), (p, k, way, int(outputs[i]))
 
 
 def _peaks(values: Array) -> list[int]:
@@ -132,12 +163,17 @@ def _peaks(values: Array) -> list[int]:
     return [int(k) for k in np.flatnonzero(high)]
 
 
+def cuts_seconds(size: int, pairs: int) -> float:
+    """About how long cutting planes take with so many inputs that matter and pairs of secrets."""
+    return float(1e-4 * size**2.5 * (1 + 0.1 * pairs))
+
+
 def solve_cuts(lp: NoiseLP, progress: Progress = silent) -> Draft:
     """The optimal table for all observers as floats, with prices that prove it."""
     core = Core.of(lp, lp.tight_cap, SHARE, SHARE)
     check_memory(core)
     vertices = sum(view.family.size * len(view.pairs) for view in views(lp.problem))
-    seconds = 1e-4 * core.size**2.5 * (1 + 0.1 * max(len(view.pairs) for view in views(lp.problem)))
+    seconds = cuts_seconds(core.size, max(len(view.pairs) for view in views(lp.problem)))
     work.announce(
         seconds, f"The program of {core.size:,} inputs that matter, watched from {vertices:,} worlds",
         "Use fewer people, coarser contributions, or a narrower range.", progress,
@@ -147,12 +183,12 @@ def solve_cuts(lp: NoiseLP, progress: Progress = silent) -> Draft:
     try:
         for turn in range(ROUNDS):
             said = _solve(cutting.highs)
-            found = np.array(cutting.highs.getSolution().col_value)
-            if len(found) != core.size**2 or not np.nan_to_num(found).any():
+            found = cutting.table
+            if found is None:
                 if lp.cap is not None and said == "infeasible" and turn == 0:
                     raise SolverError("There is no room below the caps. Set never_worse = false.")
                 break
-            table = np.maximum(np.nan_to_num(found), 0.0).reshape(core.size, core.size) * core.scale
+            table = found
             duals, status = np.nan_to_num(np.array(cutting.highs.getSolution().row_dual)), said
             worst = _chosen(cutting, table, float(lp.problem.cap))
             progress(f"round {turn + 1}: {len(cutting.cuts):,} constraints, {len(worst):,} more are broken")
@@ -173,22 +209,46 @@ def solve_cuts(lp: NoiseLP, progress: Progress = silent) -> Draft:
 def _begin(lp: NoiseLP, core: Core) -> Cutting:
     """The program without privacy, and the constraints at the ends and in the middle of each range."""
     highs = new_highs(presolve="off", small_matrix_value=1e-12)
-    highs.passModel(replace(core, gaps=core.gaps[:0]).to_highs())
-    cutting = Cutting(core, _pairs(lp, core.inputs), highs)
-    wanted = set(some_sights(lp.problem))
+    highs.passModel(model_of(replace(core, gaps=core.gaps[:0]).to_program()))
+    kept = _kept(core)
+    if not kept.all():
+        left_out = np.flatnonzero(~kept).astype(np.int32)
+        highs.deleteCols(len(left_out), left_out)
+    columns = np.where(kept.ravel(), np.cumsum(kept) - 1, -1)
+    cutting = Cutting(core, _pairs(lp, core.inputs), highs, columns)
+    wanted, least = set(some_sights(lp.problem)), UNSEEN if _coarse(core) else 0.0
     first = [
         (p, k, way, s)
         for p, pair in enumerate(cutting.pairs)
         for k in range(pair.view.family.size)
         if pair.sight(k) in wanted
+        for s in cutting.outputs.tolist()
+        if float(pair.one[k][kept[:, s]].max()) >= least
         for way in (0, 1)
-        for s in range(core.size)
     ]
     cutting.add(first)
     return cutting
 
 
-def _pairs(lp: NoiseLP, inputs: slice) -> list[Pair]:
+def _coarse(core: Core) -> bool:
+    """Whether the table is made coarser: a large one, if inputs have no caps that need outputs close by."""
+    return core.size > LARGE and core.cap is None
+
+
+def _kept(core: Core) -> npt.NDArray[np.bool_]:
+    """The unknowns of the program: all, or those of a coarser table.
+
+    There, inputs that the belief holds next to impossible need no output of their own. The bound is for every table all
+    the same, as prices prove it.
+    """
+    kept = np.ones((core.size, core.size), np.bool_)
+    if _coarse(core):
+        share = np.cumsum(core.cost) / float(core.cost.sum())
+        kept[:, (share < RARE) | (share > 1 - RARE)] = False
+    return kept
+
+
+def _pairs(lp: NoiseLP, inputs: slice) -> list[ShiftPair]:
     mass = lp.mass[inputs]
     found = []
     for view in views(lp.problem):
@@ -198,7 +258,7 @@ def _pairs(lp: NoiseLP, inputs: slice) -> list[Pair]:
             whole = np.zeros((len(laws), size))
             whole[:, u : u + laws.shape[1]] = laws
             seen[u] = whole[:, inputs] * mass
-        found += [Pair(view, (u, v), seen[u], seen[v], e) for u, v in view.pairs]
+        found += [ShiftPair(view, (u, v), seen[u], seen[v], e) for u, v in view.pairs]
     return found
 
 
@@ -206,7 +266,8 @@ def _chosen(cutting: Cutting, table: Array, baseline: float) -> list[Cut]:
     """Of each output the few constraints that are broken most."""
     core = cutting.core
     value = float((core.cost[:, None] * core.distances**core.power * table).sum())
-    least = WORTH * max(value, 1e-9 * baseline) / core.size
+    worth = LARGE_WORTH if _coarse(core) else WORTH
+    least = worth * max(value, 1e-9 * baseline) / core.size
     by_output: dict[int, list[tuple[float, Cut]]] = {}
     for share, cut in _broken(cutting.pairs, table, least):
         if cut not in cutting.known:
@@ -216,20 +277,8 @@ def _chosen(cutting: Cutting, table: Array, baseline: float) -> list[Cut]:
 
 def _solve(highs: highspy.Highs) -> str:
     """Go on from where it was; if that fails, from scratch in other ways. The last answer stands: it is repaired."""
-    done = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
-    for method, tolerance, presolve in (
-        ("simplex", TOLERANCE, "off"), ("simplex", 1e-7, "off"), ("ipm", 1e-8, "on"), ("simplex", 1e-6, "on"),
-    ):  # fmt: skip
-        if tolerance != TOLERANCE or method != "simplex":
-            highs.clearSolver()
-        highs.setOptionValue("solver", method)
-        highs.setOptionValue("presolve", presolve)
-        highs.setOptionValue("primal_feasibility_tolerance", tolerance)
-        highs.setOptionValue("dual_feasibility_tolerance", tolerance)
-        run(highs)
-        if highs.getModelStatus() in done:
-            break
-    return str(highs.modelStatusToString(highs.getModelStatus())).lower()
+    status = run_until_told(highs, ("simplex", TOLERANCE), ("simplex", 1e-7), goes_on=True)
+    return str(highs.modelStatusToString(status)).lower()
 
 
 def _draft(lp: NoiseLP, cutting: Cutting, table: Array, duals: Array, status: str) -> Draft:
@@ -246,15 +295,21 @@ def _draft(lp: NoiseLP, cutting: Cutting, table: Array, duals: Array, status: st
         for way, s, price in priced.get(sight, ()):
             u[2 * i + way, s] = price
     z = np.maximum(-duals[core.size : rest], 0.0) / core.unit if core.cap is not None else np.zeros(core.size)
-    prices = trusted(lp.seen(sights), core, z, u, SHARES)
-    return Draft(*entries_of(lp, core, table), replace(prices, sights=tuple(sights)), status, "cuts")
+    outputs = cutting.outputs
+    prices = trusted(lp.seen(sights), core, z, u, SHARES, outputs)
+    nearest = outputs if _coarse(core) else None
+    if _coarse(core) and status == "optimal":
+        status = "heuristic"  # the best of the coarser tables: the gap says how far that is from the best of all
+    return Draft(*entries_of(lp, core, table, nearest), replace(prices, sights=tuple(sights)), status, "cuts")
 
 
-def solve_chained(lp: NoiseLP, progress: Progress = silent) -> Draft:
-    """The same with a fallback, or an observer who knows everybody else: whole worlds are added to the chain form."""
+def solve_chained(
+    lp: NoiseLP, progress: Progress = silent, solve: Callable[[NoiseLP, Progress], Draft] = solve_chain
+) -> Draft:
+    """The same with a fallback, or by any solver: whole worlds are added to the program that `solve` solves."""
     pairs, sights, least = _pairs(lp, slice(None)), some_sights(lp.problem), 0.0
     for turn in range(ROUNDS):
-        draft = solve_chain(lp.seen(sights), progress)
+        draft = solve(lp.seen(sights), progress)
         table = np.zeros((len(lp.inputs), len(lp.inputs)))
         np.add.at(table, (draft.rows, draft.cols), draft.values)
         least = CHAIN_WORTH * max(draft.objective(lp), 1e-9 * float(lp.problem.cap)) / len(lp.inputs)

@@ -10,9 +10,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from optdp.numbers.exact import decimal_down, decimal_up, figure, show
 from optdp.outcome import Outcome
 from optdp.sheet import Cell
-from optdp.single.added_proof import NoisePrices
 from optdp.single.bound import Prices
-from optdp.single.claims import stored
+from optdp.single.claims import WithDocument, stored
 
 
 class _Problem(Protocol):
@@ -45,7 +44,7 @@ class Designed(Outcome, Generic[P, C]):
     backend: str
     engine: str
     seconds: float
-    prices: Prices | NoisePrices | None = None
+    prices: Prices | WithDocument | None = None
 
     @property
     def mae(self) -> float:

@@ -1,8 +1,5 @@
-"""The backends: each turns the program of one LTE into a draft. Adding one is a function and a line.
-
-highs          optdp's own engines on HiGHS: the first of ENGINES that takes the program and gives an answer
-highs-ipm      the whole program by HiGHS's interior-point method
-cvxpy:<NAME>   the CVXPY model as it stands, by any solver that CVXPY finds
+"""Who turns the program of one LTE into a draft: for "highs" the first of ENGINES that takes the program and gives an
+answer, for any other backend (`optdp.programs.backends`) that backend alone, on the program as it stands (`posed`).
 """
 
 from __future__ import annotations
@@ -10,22 +7,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
-from optdp.errors import ProblemError, SolverError
-from optdp.programs.cvxpy import cvxpy_solvers, solve_cvxpy
-from optdp.programs.highs import solve_highs
-from optdp.single.bound import Draft, Prices, best_window, lower_bound
+from optdp.errors import SolverError
+from optdp.programs.backends import chosen
+from optdp.single.bound import Draft, lower_bound
 from optdp.single.chain import solve_chain
 from optdp.single.core import solve_core
 from optdp.single.cuts import solve_chained, solve_cuts
 from optdp.single.lp import NoiseLP
+from optdp.single.ordinary import is_closed_form, solve_ordinary
 from optdp.single.pairs import solve_pairs
+from optdp.single.posed import pose, solve_posed
 from optdp.single.truthful import truthful_draft
 from optdp.single.window import is_pair_form
 from optdp.work import Progress
 
-Backend = Callable[[NoiseLP, Progress], Draft]
+Run = Callable[[NoiseLP, Progress], Draft]
 CORE_INSTEAD = 600
 """Up to so many inputs the core program is tried where the pair form has not proved its answer."""
 
@@ -51,6 +47,7 @@ def _pairs_if_proved(lp: NoiseLP, progress: Progress) -> Draft | None:
 ENGINES: dict[str, Engine] = {
     "chained cuts": Engine(lambda lp: lp.problem.watched and lp.chain is not None, solve_chained),
     "cuts": Engine(lambda lp: lp.problem.watched, solve_cuts),
+    "ordinary": Engine(is_closed_form, solve_ordinary),
     "chain": Engine(lambda lp: lp.chain is not None, solve_chain),
     "truthful": Engine(lambda lp: True, lambda lp, _: truthful_draft(lp)),
     "pairs": Engine(lambda lp: is_pair_form(lp.problem), _pairs_if_proved),
@@ -70,48 +67,16 @@ def _proved(lp: NoiseLP, draft: Draft) -> bool:
     return draft.prices is not None and abs(value - float(lower_bound(lp, draft.prices))) <= 1e-6 * value + 1e-15
 
 
-def _highs_ipm(lp: NoiseLP, progress: Progress) -> Draft:
-    if lp.chain is None:
-        return solve_core(lp, progress, solver="ipm")
-    size = len(lp.inputs)
-    answer = solve_highs(lp.to_program(), "ipm")
-    return Draft.dense(answer.x.reshape(size, size), None, answer.status, "plain")
+def engine() -> Run:
+    """Who makes a draft of a program: optdp's own engines on HiGHS, or the backend that is chosen here on its own."""
+    who = chosen.get()
+    if who.own:
+        return _highs
 
+    def once(lp: NoiseLP, progress: Progress) -> Draft:
+        return solve_posed(pose(lp), who, progress)
 
-def _cvxpy(lp: NoiseLP, solver: str) -> Draft:
-    model = lp.to_cvxpy()
-    table, duals, status = solve_cvxpy(model, solver)
-    if duals is None:
-        return Draft.dense(table, None, status, "plain")
-    steps = 2 * len(lp.laws.steps)
-    u = np.array(duals[2 : 2 + steps])
-    z = duals[2 + steps] if lp.cap is not None else np.zeros(len(lp.inputs))
-    v = None
-    if lp.chain is not None:
-        rungs = duals[-2 * len(lp.rungs) :]
-        v = np.array([np.concatenate(rungs[0::2]), np.concatenate(rungs[1::2])])
-    prices = best_window(lp, Prices(z, u, v))
-    useful = lower_bound(lp, prices) > lower_bound(lp, Prices.none(lp))  # else they are zeros, or noise
-    return Draft.dense(table, prices if useful else None, status, "plain")
+    def solve(lp: NoiseLP, progress: Progress) -> Draft:
+        return solve_chained(lp, progress, once) if lp.problem.watched else once(lp, progress)
 
-
-BACKENDS: dict[str, Backend] = {"highs": _highs, "highs-ipm": _highs_ipm}
-"""The backends that are always there; those of CVXPY come on top."""
-
-
-def backends() -> list[str]:
-    """The names of all backends that can be used here."""
-    return [*BACKENDS, *(f"cvxpy:{name}" for name in cvxpy_solvers())]
-
-
-def engine(backend: str) -> Backend:
-    """The backend of that name."""
-    if backend in BACKENDS:
-        return BACKENDS[backend]
-    if backend.startswith("cvxpy:"):
-        solver = backend.removeprefix("cvxpy:").upper()
-        if solver in cvxpy_solvers(explain=True):
-            return lambda lp, progress: _cvxpy(lp, solver)
-    there = ", ".join(backends())
-    extra = 'More solvers: pip install "optdp[solvers]".' if backend.startswith("cvxpy:") else ""
-    raise ProblemError(f"Unknown backend {backend!r}. There are: {there}. {extra}".rstrip())
+    return solve

@@ -18,8 +18,9 @@ from flint import arb
 from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import ball, decimal_up, log_upper, precision, show, upper_fraction
-from optdp.single.added import Kind, kinds_of, seen_by
-from optdp.single.laws import Laws, Shape, Step, larger_quotient
+from optdp.objects import Public
+from optdp.single.added import PersonKind, kinds_of, seen_by
+from optdp.single.laws import Laws, SecretStep, Shape, larger_quotient
 from optdp.single.problem import SingleLTE
 from optdp.single.watch import worst_sights
 from optdp.work.account import spend
@@ -30,7 +31,7 @@ _TEXT = Context(prec=15)
 
 
 @dataclass(frozen=True)
-class Sight:
+class Sight(Public):
     """One output, and its probability in two cases, of which the first is the likelier."""
 
     output: int
@@ -69,7 +70,7 @@ class Sight:
 
 
 @dataclass(frozen=True)
-class WorstSecrets:
+class WorstSecrets(Public):
     """The output that tells most about one person, for an observer who knows the prior."""
 
     prior: int
@@ -106,7 +107,7 @@ class WorstInputs:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Public):
     """Where the epsilons of one noise matrix are reached."""
 
     worst: WorstSecrets
@@ -162,7 +163,7 @@ class _Worst:
 
     def __init__(self, problem: SingleLTE, laws: Laws) -> None:
         self.problem, self.laws = problem, laws
-        self.best: tuple[Step, int, Tail, arb, arb] | None = None
+        self.best: tuple[SecretStep, int, Tail, arb, arb] | None = None
 
     def look(self, s: int, tail: Tail, column: list[arb]) -> None:
         spend(3.0 * len(self.laws.steps), "the worst output")
@@ -184,7 +185,8 @@ class _Worst:
             sight = sighted(s, one, other, Fraction(self.laws.factor), limit, tail)
             least = min(secret.contribution for secret in secrets)
             shown = secrets[0].contribution - least, secrets[1].contribution - least
-            world = worlds.describe(person) + (f" to contribute {least} together" if worlds.known else "")
+            known = any(worlds.place(person)[0].known)
+            world = worlds.describe(person) + (f" to contribute {least} together" if known else "")
             return WorstSecrets(prior, person, 0, shown, sight, world)
         people = self.problem.populations[prior].people[person].count
         contributions = secrets[0].contribution, secrets[1].contribution
@@ -197,7 +199,7 @@ class _Worst:
 
 def _worst_seen(problem: SingleLTE, noise: AddedNoise) -> WorstSecrets:
     """The worst output of added noise: `t + d` with a contribution of `d` is as likely as `t` with none."""
-    best: tuple[Kind, int, int, arb, arb] | None = None
+    best: tuple[PersonKind, int, int, arb, arb] | None = None
     for kind in kinds_of(problem):
         for t, d, one, other in seen_by(kind, noise).pairs():
             if best is None or exceeds((one, other), best[3:]):

@@ -26,6 +26,7 @@ from optdp.files import atomic, canonical
 from optdp.files.canonical import refused, shown
 from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix, Outside, Row
+from optdp.objects import Public
 
 MAX_BITS = 4096
 """Denominators, and numerators and denominators of `q` and `beta`, are at most 2^MAX_BITS."""
@@ -146,7 +147,7 @@ _PAIRS = frozenset((list, tuple))
 
 
 @dataclass(frozen=True)
-class Artifact:
+class Artifact(Public):
     """What a file holds. Made without a `sha256`, it is checked, copied, and given its digest."""
 
     inputs: tuple[int, int]
@@ -329,7 +330,7 @@ def _checked(document: Any, sealed: bool = True) -> Artifact:
     remedy = "Give the plan's folder." if stated == "optdp/plan" else "Give a file that `solve` wrote."
     keys = {*KEYS, "weights", *(("sha256",) if sealed else ())}
     document = canonical.check_head(document, FORMAT, keys, "An artifact", remedy)
-    inputs, outputs = _range(document, "inputs"), _range(document, "outputs")
+    inputs, outputs = range_of(document, "inputs"), range_of(document, "outputs")
     denominator = whole(document["denominator"], "denominator")
     if denominator & (denominator - 1):
         raise refused("denominator must be a power of two", shown(document["denominator"]))
@@ -357,7 +358,8 @@ def _checked(document: Any, sealed: bool = True) -> Artifact:
     )
 
 
-def _range(document: Mapping[str, Any], name: str) -> tuple[int, int]:
+def range_of(document: Mapping[str, Any], name: str) -> tuple[int, int]:
+    """A pair `[first, last]` of integers that every language reads as they are."""
     pair = document[name]
     if (
         type(pair) is not list

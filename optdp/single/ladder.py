@@ -301,10 +301,10 @@ def _climbed(problem: SingleLTE, say: Progress, deadline: float | None, seen: Ca
 
     try:
         with work.deadline(deadline):
-            for number, step in enumerate(sorted(rungs, key=_effort), start=1):
-                place = f"{number} of {len(rungs)}, {step.label}"
+            for number, step in enumerate(sorted([*rungs, geometric], key=_effort), start=1):
+                place = f"{number} of {len(rungs) + 1}, {step.label}"
                 say(place)
-                rung = _solved(problem, step, _within(place, say))
+                rung = (_solved if step.observers else _geometric)(problem, step, _within(place, say))
                 if rung.status != "interrupted":
                     solved[step] = rung
                 while len(done) < len(rungs) and rungs[len(done)] in solved:  # shown in the order of knowledge
@@ -314,21 +314,19 @@ def _climbed(problem: SingleLTE, say: Progress, deadline: float | None, seen: Ca
     except KeyboardInterrupt as stop:
         stopped = stop.why if isinstance(stop, work.Stopped) else "interrupted"
     with work.held(later=False):
-        missing = [step for step in rungs if step not in solved]
-        for step in rungs[len(done) :]:
+        if problem.tail == "geometric":  # then it takes no time
+            solved.setdefault(geometric, _geometric(problem, geometric))
+        missing = [step for step in (*rungs, geometric) if step not in solved]
+        for step in (*rungs, geometric)[len(done) :]:
             if step in solved:
                 keep(solved[step])
-        if not stopped or problem.tail == "geometric":  # then it takes no time
-            keep(_geometric(problem, geometric))
-        else:
-            missing.append(geometric)
         keep(Rung(nothing, most, status="computed", note=f"the best guess without data: {guess:,}"))
     return Ladder(problem, tuple(done), tuple(missing), stopped if missing else "")
 
 
 def _effort(step: Step) -> int:
     """Known people take longest, the more the longer; they come last, so that a deadline leaves both ends."""
-    known = step.observers[0].known
+    known = step.observers[0].known if step.observers else "all"
     return 1 if known == "all" else 0 if known == 0 else 1 + known
 
 
@@ -347,12 +345,12 @@ def _solved(problem: SingleLTE, step: Step, say: Progress) -> Rung:
     return Rung(step, found.value, bound, status=found.status, note=note, seconds=found.seconds)
 
 
-def _geometric(problem: SingleLTE, step: Step) -> Rung:
+def _geometric(problem: SingleLTE, step: Step, say: Progress = work.silent) -> Rung:
     """Geometric noise, which is private whatever anybody knows; without tails it is clamped."""
     if problem.tail == "geometric":
         return Rung(step, float(problem.baseline), status="baseline")
     try:
-        found = solve_single(problem.changed(observer=None, method="geometric"))
+        found = solve_single(problem.changed(observer=None, method="geometric"), progress=say)
     except OptdpError as error:
         return Rung(step, status="failed", note=" ".join(str(error).split()))
     return Rung(step, found.value, status="baseline", note="clamped", seconds=found.seconds)

@@ -2,7 +2,7 @@
 
 For a table with rows for some inputs, `weights[i][x]` is `Pr[sum = x | secret i] c(x)`, where `c(x)` is the mass that
 the table (and not the geometric tail) decides. Then `Pr[s | secret i] = sum over x of weights[i][x] W(x, s)`, plus a
-known part from inputs that have no row. Adjacent secrets of one person form a `Step`.
+known part from inputs that have no row. Adjacent secrets of one person form a `SecretStep`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Secret:
 
 
 @dataclass(frozen=True)
-class Step:
+class SecretStep:
     """Two secrets, by index, that must look alike: their log-ratio is at most `epsilon`, in both directions."""
 
     one: int
@@ -93,7 +93,7 @@ def secrets_of(populations: Sequence[Population]) -> list[Secret]:
     ]
 
 
-def steps_of(secrets: Sequence[Secret], epsilon: Fraction, largest: int, adjacency: Adjacency) -> list[Step]:
+def steps_of(secrets: Sequence[Secret], epsilon: Fraction, largest: int, adjacency: Adjacency) -> list[SecretStep]:
     """The pairs of secrets that must look alike."""
     many = Counter((secret.prior, secret.person) for secret in secrets)
     spend(sum(count * (count if adjacency == "all" else 2) for count in many.values()) / 2, "pairs of secrets")
@@ -104,9 +104,9 @@ def steps_of(secrets: Sequence[Secret], epsilon: Fraction, largest: int, adjacen
             if (one.prior, one.person) != (other.prior, other.person):
                 break
             if adjacency == "all":
-                steps.append(Step(i, j, epsilon))
+                steps.append(SecretStep(i, j, epsilon))
             elif other.contribution == one.contribution + 1:
-                steps.append(Step(i, j, epsilon / largest))
+                steps.append(SecretStep(i, j, epsilon / largest))
     return steps
 
 
@@ -127,7 +127,7 @@ def some_sights(problem: SingleLTE) -> list[Sight]:
     return found
 
 
-def _seen(problem: SingleLTE, sights: Sequence[Sight]) -> tuple[list[Secret], list[Step]]:
+def _seen(problem: SingleLTE, sights: Sequence[Sight]) -> tuple[list[Secret], list[SecretStep]]:
     """The secrets of these sights, once each, and the steps between them, in the order of the sights."""
     bases: dict[tuple[int, int], ExactPmf] = {}
     for observer, worlds in enumerate(problem.worlds):
@@ -141,14 +141,14 @@ def _seen(problem: SingleLTE, sights: Sequence[Sight]) -> tuple[list[Secret], li
             start += family.size
     places: dict[tuple[int, int, int], int] = {}
     secrets: list[Secret] = []
-    steps: list[Step] = []
+    steps: list[SecretStep] = []
     for observer, k, *pair in sights:
         for u in pair:
             if (observer, k, u) not in places:
                 places[observer, k, u] = len(secrets)
                 secrets.append(Secret(observer, k, u, bases[observer, k].shifted(u, problem.last)))
         one, other = (places[observer, k, u] for u in pair)
-        steps.append(Step(one, other, problem.epsilon_of(observer) / problem.steps))
+        steps.append(SecretStep(one, other, problem.epsilon_of(observer) / problem.steps))
     return secrets, steps
 
 
@@ -162,7 +162,7 @@ class Laws:
     independent: bool
     """Whether the laws of one person's secrets are shifts of each other."""
     secrets: tuple[Secret, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[SecretStep, ...]
     weights: tuple[list[arb], ...]
     beyond: tuple[tuple[arb, arb], ...]
     """For inputs without a row: `sum Pr[x] q^distance` below and above the table, for each secret."""

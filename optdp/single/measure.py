@@ -12,6 +12,7 @@ from optdp.errors import ProblemError
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import precision, show, significant
 from optdp.numbers.pmf import ExactPmf
+from optdp.objects import Public
 from optdp.people.population import Population
 from optdp.single.certify import row_errors
 from optdp.single.laws import Laws, Shape
@@ -20,7 +21,7 @@ from optdp.single.watch import worst_sights
 
 
 @dataclass(frozen=True)
-class Quotient:
+class Quotient(Public):
     """`Pr[s | one] / Pr[s | other]` for each output of the table (A, Remark 1, Fig. 1)."""
 
     one: int

@@ -6,6 +6,9 @@ At a point with slacks `k, t, w` and prices `v, u, z` of the chain, of privacy a
     sum over s of dr = ..,   sum over s of |x-s| dr - (w/z) dz = ..   for each input
 
 where `T = C' (v/k) C` is tridiagonal or banded, `C` being the rows of the chain and `G` those of privacy.
+
+An interior-point method keeps every rounding error of its way in the digits of its last point. So all sums are those
+of `numbers.ordered`: the same table on every machine.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_factor, cho_solve
+
+from optdp.numbers.ordered import cholesky, cholesky_solve, dot, gram, outer_sum, times
 
 Array = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -122,21 +126,21 @@ class Residuals:
     @staticmethod
     def of(model: Model, point: Point) -> Residuals:
         v, u = point.prices[:2]
-        reduced = model.cost + model.gaps @ u - model.slopes_transposed(v)
-        limits = [model.slopes(point.r), -(model.gaps.T @ point.r)]
+        reduced = model.cost + outer_sum(model.gaps.T, u) - model.slopes_transposed(v)
+        limits = [model.slopes(point.r), -times(model.gaps.T, point.r)]
         paid = 0.0
         if model.cap is not None:
             z = point.prices[2]
             reduced += z[:, None] * model.distance
             limits.append(model.cap - model.error(point.r))
-            paid = float(z @ model.cap)
+            paid = dot(z, model.cap)
         objective = float((model.cost * point.r).sum())
         return Residuals(
             dual=reduced - point.y[:, None],
             sums=model.mass - point.r.sum(axis=1),
             slacks=[limit - slack for limit, slack in zip(limits, point.slacks, strict=True)],
             objective=objective,
-            bound=float(reduced.min(axis=1) @ model.mass) - paid,
+            bound=dot(reduced.min(axis=1), model.mass) - paid,
             worth=max(abs(objective), model.least),
         )
 
@@ -160,7 +164,7 @@ class Tridiagonal:
     def __init__(self, weights: Array, ratio: float) -> None:
         square = ratio * ratio
         near, far = square * weights[0] + weights[1], weights[0] + square * weights[1]
-        off, det = ratio * (weights[0] + weights[1]), weights[0] * weights[1] * (1 - square) ** 2
+        off, det = ratio * (weights[0] + weights[1]), weights[0] * weights[1] * (1 - square) * (1 - square)
         rungs, outputs = near.shape
         self.pivot, self.factor = np.empty((rungs + 1, outputs)), np.empty((rungs, outputs))
         carry = np.zeros(outputs)
@@ -181,23 +185,18 @@ class Tridiagonal:
             out[i] += factor[i] * out[i + 1]
         return out
 
-    def inverse_sums(self, d: Array) -> tuple[Array, Array, Array]:
-        """The sums over outputs of `Z`, `Z diag(d)` and `diag(d) Z diag(d)` with `Z = T^-1`."""
+    def inverse_sums(self, d: Array | None) -> Array:
+        """The sums over outputs of `Z`, `Z diag(d)` and `diag(d) Z diag(d)` with `Z = T^-1`; without `d` the first."""
         size, outputs = self.pivot.shape
-        plain, once, twice = np.zeros((3, size, size))
+        sums: Array = np.zeros((3, size, size))
         row = np.zeros((size, outputs))  # row i of every Z, from the diagonal on
-        weight = np.ones((outputs, 2))
         for i in range(size - 1, -1, -1):
             row[i] = 1 / self.pivot[i]
             if i < size - 1:
                 row[i + 1 :] *= self.factor[i]
                 row[i] += self.factor[i] * row[i + 1]
-            weight[:, 1] = d[i]
-            a, b = row[i:] @ weight, (row[i:] * d[i:]) @ weight
-            plain[i, i:] = plain[i:, i] = a[:, 0]
-            once[i, i:], once[i:, i] = b[:, 0], a[:, 1]
-            twice[i, i:] = twice[i:, i] = b[:, 1]
-        return plain, once, twice
+            _add_up(row[i:], d, i, sums)
+        return sums
 
 
 class Banded:
@@ -238,12 +237,11 @@ class Banded:
                 out[i] += self.factor[i, d - 1][extra[1:]] * out[i + d]
         return out
 
-    def inverse_sums(self, d: Array) -> tuple[Array, Array, Array]:
+    def inverse_sums(self, d: Array | None) -> Array:
         """As those of `Tridiagonal`."""
         (size, outputs), reach = self.pivot.shape, self.factor.shape[1]
-        plain, once, twice = np.zeros((3, size, size))
+        sums: Array = np.zeros((3, size, size))
         rows = np.zeros((reach + 1, size, outputs))  # row i of every Z at i modulo reach + 1, as far as it is known
-        weight = np.ones((outputs, 2))
         for i in range(size - 1, -1, -1):
             row, ahead = rows[i % (reach + 1)], range(1, min(reach, size - 1 - i) + 1)
             row[:] = 0.0
@@ -252,12 +250,19 @@ class Banded:
             row[i] = 1 / self.pivot[i] + sum(self.factor[i, k - 1] * row[i + k] for k in ahead)
             for k in ahead:  # Z is symmetric
                 rows[(i + k) % (reach + 1), i] = row[i + k]
-            weight[:, 1] = d[i]
-            a, b = row[i:] @ weight, (row[i:] * d[i:]) @ weight
-            plain[i, i:] = plain[i:, i] = a[:, 0]
-            once[i, i:], once[i:, i] = b[:, 0], a[:, 1]
-            twice[i, i:] = twice[i:, i] = b[:, 1]
-        return plain, once, twice
+            _add_up(row[i:], d, i, sums)
+        return sums
+
+
+def _add_up(row: Array, d: Array | None, i: int, sums: Array) -> None:
+    """Enter row `i` of every `Z`, from the diagonal on, into the sums over outputs."""
+    plain, once, twice = sums
+    plain[i, i:] = plain[i:, i] = np.add.reduce(row, axis=1)
+    if d is not None:
+        near, far = row * d[i], row * d[i:]
+        once[i, i:], once[i:, i] = np.add.reduce(far, axis=1), np.add.reduce(near, axis=1)
+        near *= d[i:]
+        twice[i, i:] = twice[i:, i] = np.add.reduce(near, axis=1)
 
 
 class Newton:
@@ -283,41 +288,42 @@ class Newton:
         )  # fmt: skip
         inner = self.blocks.solve(np.broadcast_to(gaps[:, None, :], (size, size, gaps.shape[1])))  # Z G
         root = np.sqrt(self.privacy_weights.T)
-        bordered = np.einsum("xj,xsk->sjk", gaps, inner, optimize=True) * root[:, :, None] * root[:, None, :]
+        bordered = np.stack([np.add.reduce(gap[:, None, None] * inner, axis=0) for gap in gaps.T], axis=1)
+        bordered *= root[:, :, None] * root[:, None, :]
         diagonal = np.arange(gaps.shape[1])
         bordered[:, diagonal, diagonal] = bordered[:, diagonal, diagonal] * (1 + 1e-14) + 1
-        half = np.linalg.inv(np.linalg.cholesky(bordered)) * root[:, None, :]
-        self.border_inverse = np.matmul(half.transpose(0, 2, 1), half)
+        half = _inverse_factor(bordered) * root[:, None, :]
+        self.border_inverse = _products(half.transpose(0, 2, 1), half)
         self.inner_rows = np.ascontiguousarray(inner.transpose(1, 2, 0))
-        self.scale, self.factor = self._tie(np.matmul(half, self.inner_rows))
+        self.scale, self.factor = self._tie(_products(half, self.inner_rows))
 
-    def _tie(self, thin: Array) -> tuple[Array, tuple[Array, bool]]:
+    def _tie(self, thin: Array) -> tuple[Array, Array]:
         """The dense system in `(dy, dz)`; `thin` is what privacy takes off, a few rows for each output."""
         size, distance = len(self.model.mass), self.model.distance
-        plain, once, twice = self.blocks.inverse_sums(distance)
-        rows = thin.reshape(-1, size)
-        dense = plain - rows.T @ rows
-        if self.model.cap is not None:
-            far = (thin * distance.T[:, None, :]).reshape(-1, size)
-            corner, price = rows.T @ far - once, self.point.slacks[2] / self.point.prices[2]
-            dense = np.block([[dense, corner], [corner.T, twice - far.T @ far + np.diag(price)]])
+        if self.model.cap is None:
+            dense = self.blocks.inverse_sums(None)[0] - gram(thin.reshape(-1, size))
+        else:
+            plain, once, twice = self.blocks.inverse_sums(distance)
+            both = np.concatenate([thin, -thin * distance.T[:, None, :]], axis=2)
+            price = np.diag(self.point.slacks[2] / self.point.prices[2])
+            dense = np.block([[plain, -once], [-once.T, twice + price]]) - gram(both.reshape(-1, 2 * size))
         scale = 1 / np.sqrt(np.diag(dense))
         return scale, _cholesky(dense * scale[:, None] * scale)
 
     def _once(self, a: Array, b: Array) -> tuple[Array, Array]:
-        right = np.matmul(self.inner_rows, a.T[:, :, None]) - b.T[:, :, None]
-        du = np.matmul(self.border_inverse, right)[:, :, 0].T
-        return self.blocks.solve(a - self.model.gaps @ du), du
+        right = np.add.reduce(self.inner_rows * a.T[:, None, :], axis=2) - b.T
+        du = np.add.reduce(self.border_inverse * right[:, None, :], axis=2).T
+        return self.blocks.solve(a - outer_sum(self.model.gaps.T, du)), du
 
     def _outputs(self, a: Array, b: Array) -> tuple[Array, Array]:
         """Solve the equations of every output, refined at least once, and until privacy is precise."""
         model = self.model
         dr, du = self._once(a, b)
         for turn in range(REFINEMENTS):
-            missed = b - model.gaps.T @ dr + du / self.privacy_weights
+            missed = b - times(model.gaps.T, dr) + du / self.privacy_weights
             if turn and np.abs(missed).max() < PRECISE:
                 break
-            applied = model.slopes_transposed(self.chain_weights * model.slopes(dr)) + model.gaps @ du
+            applied = model.slopes_transposed(self.chain_weights * model.slopes(dr)) + outer_sum(model.gaps.T, du)
             more, mend = self._once(a - applied, missed)
             dr, du = dr + more, du + mend
         return dr, du
@@ -337,7 +343,7 @@ class Newton:
             if model.cap is not None:
                 w, z = point.slacks[2], point.prices[2]
                 right = np.append(right, targets[2] / z - residuals.slacks[2] + model.error(dr) - dz * w / z)
-            found = self.scale * cho_solve(self.factor, self.scale * right)
+            found = self.scale * cholesky_solve(self.factor, self.scale * right)
             dy, move = dy + found[:size], np.broadcast_to(found[:size, None], a.shape)
             if model.cap is not None:
                 dz, move = dz + found[size:], move - model.distance * found[size:, None]
@@ -354,14 +360,36 @@ class Newton:
         return Point(dr, dy, slacks, prices)
 
 
-def _cholesky(matrix: Array) -> tuple[Array, bool]:
+def _products(one: Array, other: Array) -> Array:
+    """The product of the matrices of every output, which are small on the inner side."""
+    found: Array = np.zeros((len(one), one.shape[1], other.shape[2]))
+    for k in range(one.shape[2]):
+        found += one[:, :, k, None] * other[:, k, None, :]
+    return found
+
+
+def _inverse_factor(matrices: Array) -> Array:
+    """The inverse of the lower triangular factor of every matrix; all are at least the identity."""
+    rest, found = matrices.copy(), np.zeros_like(matrices)
+    for j in range(rest.shape[1]):
+        pivot = np.sqrt(rest[:, j, j])
+        if not (pivot > 0).all():
+            raise np.linalg.LinAlgError("not positive definite")
+        column = rest[:, j:, j] / pivot[:, None]
+        found[:, j, j] = 1.0
+        found[:, j] /= pivot[:, None]  # so far it held what the rows above take off
+        found[:, j + 1 :] -= column[:, 1:, None] * found[:, j, None, :]
+        rest[:, j + 1 :, j + 1 :] -= column[:, 1:, None] * column[:, None, 1:]
+    return found
+
+
+def _cholesky(matrix: Array) -> Array:
     """Factor a matrix with unit diagonal, with as little added to the diagonal as it takes."""
     diagonal = np.diag_indices_from(matrix)
     for added in (1e-14, 1e-12, 1e-10):
         matrix[diagonal] = 1 + added
         try:
-            factor: tuple[Array, bool] = cho_factor(matrix, lower=True)
-            return factor
+            return cholesky(matrix)
         except np.linalg.LinAlgError:
             continue
     raise np.linalg.LinAlgError("not positive definite")

@@ -83,7 +83,7 @@ MEMORY = 8e9
 
 
 @dataclass(frozen=True)
-class Grid:
+class InputGrid:
     """Inputs, or runs of neighbouring inputs merged into one."""
 
     x: Array
@@ -99,7 +99,7 @@ class Grid:
         """Inputs that may not simply be reported."""
         return np.asarray((self.gaps > 0).any(axis=0))
 
-    def coarser(self) -> Grid:
+    def coarser(self) -> InputGrid:
         block = np.arange(len(self.x)) // 2
         count = np.bincount(block)
 
@@ -108,7 +108,7 @@ class Grid:
 
         cap = None if self.cap is None else merge(self.cap) / count
         gaps = np.array([merge(gap) for gap in self.gaps])
-        return Grid(merge(self.x) / count, merge(self.cost), gaps, cap, self.power, False)
+        return InputGrid(merge(self.x) / count, merge(self.cost), gaps, cap, self.power, False)
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def solve_pairs(lp: NoiseLP, progress: Callable[[str], None] = lambda _: None) -
     core = lp.core(min(1e-13, 1e-11 * scale))
     unit = COST / scale
     cap = None if lp.tight_cap is None else lp.tight_cap[core]
-    finest = Grid(lp.inputs[core], lp.cost[core] * unit, lp.gaps[:, core] * unit, cap, lp.power, True)
+    finest = InputGrid(lp.inputs[core], lp.cost[core] * unit, lp.gaps[:, core] * unit, cap, lp.power, True)
     _check_memory(finest)
     fits = "Use a larger epsilon or fewer people."
     work.announce(pair_seconds(len(finest.x)), f"The program of {len(finest.x):,} inputs that matter", fits, progress)
@@ -164,7 +164,7 @@ def solve_pairs(lp: NoiseLP, progress: Callable[[str], None] = lambda _: None) -
     return Draft(rows, cols, values, plain_prices(lp, core, y / unit, z / unit, 1e-8 / unit), status, "pairs")
 
 
-def _check_memory(grid: Grid) -> None:
+def _check_memory(grid: InputGrid) -> None:
     largest = max(int((gap > 0).sum()) * int((gap < 0).sum()) for gap in grid.gaps)
     needed = largest * 8 * 6.0
     if needed > MEMORY:
@@ -174,7 +174,7 @@ def _check_memory(grid: Grid) -> None:
         )
 
 
-def _sides(grid: Grid) -> list[tuple[Ints, Ints, Array, Array]]:
+def _sides(grid: InputGrid) -> list[tuple[Ints, Ints, Array, Array]]:
     """For each constraint: the inputs that break it, those that help, and by how much each does."""
     sides = []
     for gap in grid.gaps:
@@ -184,7 +184,7 @@ def _sides(grid: Grid) -> list[tuple[Ints, Ints, Array, Array]]:
     return sides
 
 
-def _reports(grid: Grid, i: Ints, j: Ints, a: Array, b: Array, z: Array, way: Ints) -> Array:
+def _reports(grid: InputGrid, i: Ints, j: Ints, a: Array, b: Array, z: Array, way: Ints) -> Array:
     """The report of each pair: an end, or for squares the integer below or above the best point between."""
     left, right = grid.x[i], grid.x[j]
     if grid.power == 1:
@@ -199,12 +199,12 @@ def _reports(grid: Grid, i: Ints, j: Ints, a: Array, b: Array, z: Array, way: In
     return np.where(way == 0, np.floor(best), np.ceil(best))
 
 
-def _pairs(grid: Grid, i: Ints, j: Ints, gap_i: Array, gap_j: Array, z: Array, way: Ints) -> Pairs:
+def _pairs(grid: InputGrid, i: Ints, j: Ints, gap_i: Array, gap_j: Array, z: Array, way: Ints) -> Pairs:
     a, b = np.minimum(1, gap_j / gap_i), np.minimum(1, gap_i / gap_j)
     return Pairs(i, j, a, b, _reports(grid, i, j, a, b, z, way), way)
 
 
-def _price(grid: Grid, y: Array, z: Array, keep: int, tolerance: float | None) -> Pairs:
+def _price(grid: InputGrid, y: Array, z: Array, keep: int, tolerance: float | None) -> Pairs:
     """The `keep` pairs of the least reduced cost for each input, of those below `-tolerance`."""
     parts = []
     for bad, good, gap_bad, gap_good in _sides(grid):
@@ -241,7 +241,7 @@ def _least(values: Array, keep: int, axis: int) -> npt.NDArray[np.bool_]:
     return np.asarray(chosen | equal)
 
 
-def _square_costs(grid: Grid, bad: Ints, good: Ints, gap_bad: Array, gap_good: Array, z: Array, way: int) -> Array:
+def _square_costs(grid: InputGrid, bad: Ints, good: Ints, gap_bad: Array, gap_good: Array, z: Array, way: int) -> Array:
     """The cost of every pair under squared error, each with its best report, per unit of constraint."""
     i, j = np.repeat(bad, len(good)), np.tile(good, len(bad))
     a, b = np.repeat(1 / gap_bad, len(good)), np.tile(1 / gap_good, len(bad))
@@ -253,7 +253,7 @@ def _square_costs(grid: Grid, bad: Ints, good: Ints, gap_bad: Array, gap_good: A
 
 
 def _generate(
-    grid: Grid, start: Pairs, last: int, progress: Callable[[str], None]
+    grid: InputGrid, start: Pairs, last: int, progress: Callable[[str], None]
 ) -> tuple[Array, Array, Pairs, Array, str]:
     """Column generation on one grid: prices, the pairs that are used, and how much of each."""
     size, inf = len(grid.x), highspy.kHighsInf
@@ -330,7 +330,7 @@ def _generate(
     return y, z, pairs.take(active), amounts[active], status
 
 
-def _add_columns(highs: highspy.Highs, grid: Grid, new: Pairs) -> None:
+def _add_columns(highs: highspy.Highs, grid: InputGrid, new: Pairs) -> None:
     size, count = len(grid.x), len(new.i)
     error_i, error_j = np.abs(new.s - grid.x[new.i]), np.abs(new.s - grid.x[new.j])
     cost = new.a * grid.cost[new.i] * error_i**grid.power + new.b * grid.cost[new.j] * error_j**grid.power
@@ -344,7 +344,7 @@ def _add_columns(highs: highspy.Highs, grid: Grid, new: Pairs) -> None:
     )  # fmt: skip
 
 
-def _refine(coarse: Grid, fine: Grid, y: Array, z: Array, used: Pairs) -> Pairs:
+def _refine(coarse: InputGrid, fine: InputGrid, y: Array, z: Array, used: Pairs) -> Pairs:
     """Pairs to start the finer grid with: those used on the coarse one, spread out, and those its prices favour."""
     worth = np.where(coarse.cost > 0, coarse.cost, 1e-300)
     guess_y = np.interp(fine.x, coarse.x, y / worth) * fine.cost

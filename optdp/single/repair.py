@@ -1,16 +1,16 @@
 """Repair: from any floating-point answer to integers that are exactly private (proof in docs/mathematics.md).
 
-Private columns form a cone that is the same for every output, and a *balm* is a vector well inside it: a few inputs
-(often one) whose mixture looks the same under every secret. Adding enough balm to a column makes it private, whatever
+Private columns form a cone that is the same for every output, and a *filler* is a vector well inside it: a few inputs
+(often one) whose mixture looks the same under every secret. Adding enough filler to a column makes it private, whatever
 the column was. So:
 
  1. Round the answer down to integers; shrink what makes a row's error exceed its cap; give what a row lacks to its
     own diagonal.
  2. Take a reserve: from the diagonal of a lone anchor, or from all rows alike.
- 3. For each output compute, in balls, how much balm its column needs; add it, rounded up.
+ 3. For each output compute, in balls, how much filler its column needs; add it, rounded up.
  4. What is left of the reserve goes to one output; it is (nearly) the same for all rows, or the anchor's own.
 
-Losses are in proportion to what had to be repaired. If no sparse balm can carry the need, the vector of equal
+Losses are in proportion to what had to be repaired. If no sparse filler can carry the need, the vector of equal
 probabilities can: in the limit every input reports the same output, which is perfectly private. With a
 fallback, each column is first lifted to the least one above it that keeps adjacent inputs within the ratio.
 """
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -41,15 +41,15 @@ Array = npt.NDArray[np.float64]
 Rows = list[dict[int, int]]
 
 BITS = 62
-"""Denominator 2^62; columns that need less than one unit of balm get one."""
+"""Denominator 2^62; columns that need less than one unit of filler get one."""
 FINE_BITS = 128
 """With a fallback every entry is positive and keeps 60 bits of its own; also where the error is tiny."""
 GRAIN = 1 << 30
-"""Balms are integers in units of 1/GRAIN, the largest being GRAIN."""
+"""Fillers are integers in units of 1/GRAIN, the largest being GRAIN."""
 
 
 @dataclass(frozen=True)
-class Balm:
+class Filler:
     """`amounts[x]` for row index `x`, at most GRAIN; what is left over goes to output `home`."""
 
     amounts: dict[int, int]
@@ -67,19 +67,20 @@ class Cone:
     laws: Laws
     factors: tuple[arb, ...]
     slacks: tuple[tuple[arb, arb], ...]
-    """How much room a unit of balm makes, in either direction, for each step."""
+    """How much room a unit of filler makes, in either direction, for each step."""
     lookout: Lookout | None = None
     """With observers in doubt, who look from more worlds than have steps here."""
 
     @staticmethod
-    def around(lp: NoiseLP, balm: Balm) -> Cone | None:
-        """The cone with the balm's room; None if the balm is not proved to lie inside."""
+    def around(lp: NoiseLP, filler: Filler) -> Cone | None:
+        """The cone with the filler's room; None if the filler is not proved to lie inside."""
         laws = lp.laws
         if lp.problem.watched:
-            lookout = Lookout(lp.problem, lp.shape, balm.amounts, GRAIN)
+            lookout = Lookout(lp.problem, lp.shape, filler.amounts, GRAIN)
             return Cone(laws, (), (), lookout) if lookout.inside else None
         profile = [
-            sum((weights[x] * amount for x, amount in balm.amounts.items()), arb(0)) / GRAIN for weights in laws.weights
+            sum((weights[x] * amount for x, amount in filler.amounts.items()), arb(0)) / GRAIN
+            for weights in laws.weights
         ]
         almost = 1 - arb(2) ** -36
         factors = tuple((ball(step.epsilon) * almost).exp() for step in laws.steps)
@@ -92,7 +93,7 @@ class Cone:
         return Cone(laws, factors, slacks)
 
     def needs(self, rows: Rows, denominator: int, progress: Progress = silent) -> dict[int, int]:
-        """How many units of balm each output needs; outputs that need none are left out."""
+        """How many units of filler each output needs; outputs that need none are left out."""
         if self.lookout is not None:
             return self.lookout.needs([tuple(row.items()) for row in rows], progress)
         needs = {}
@@ -115,8 +116,8 @@ def repair(lp: NoiseLP, draft: Draft, progress: Progress = silent) -> NoiseMatri
     denominator = 1 << bits
     table = _clean(lp, draft)
     rows = _round(lp, table, denominator)
-    for balm in _balms(lp):
-        mended = _mend(lp, rows, balm, denominator, progress)
+    for filler in _fillers(lp):
+        mended = _mend(lp, rows, filler, denominator, progress)
         if mended is not None:
             return _matrix(lp, mended, denominator)
     constant = _constant(lp, denominator)
@@ -127,9 +128,9 @@ def repair(lp: NoiseLP, draft: Draft, progress: Progress = silent) -> NoiseMatri
 
 def _constant(lp: NoiseLP, denominator: int) -> NoiseMatrix | None:
     """The last resort: every input reports the same output, which tells nothing."""
-    balm = list(_balms(lp))[-1]
-    rows: Rows = [{balm.home: denominator} for _ in lp.inputs]
-    cone = Cone.around(lp, balm)
+    filler = list(_fillers(lp))[-1]
+    rows: Rows = [{filler.home: denominator} for _ in lp.inputs]
+    cone = Cone.around(lp, filler)
     if cone is None or cone.needs(rows, denominator) or not _keeps_chain(lp, rows, denominator):
         return None
     return _matrix(lp, rows, denominator)
@@ -138,9 +139,8 @@ def _constant(lp: NoiseLP, denominator: int) -> NoiseMatrix | None:
 def _delicate(lp: NoiseLP, draft: Draft) -> bool:
     """Whether units of 2^-62 in every column would be felt in the objective."""
     values = np.where(np.isfinite(draft.values), draft.values, 0.0)
-    error = np.abs(lp.inputs[draft.rows] - lp.inputs[draft.cols]) ** lp.power
     felt = len(lp.inputs) * float(lp.inputs[-1] - lp.inputs[0] + 1) ** lp.power * 2.0 ** (8 - BITS)
-    return float((lp.cost[draft.rows] * error * values).sum()) + lp.constant < 1e7 * felt
+    return replace(draft, values=values).objective(lp) < 1e7 * felt
 
 
 def _clean(lp: NoiseLP, draft: Draft) -> dict[tuple[int, int], float]:
@@ -193,42 +193,43 @@ def _keep_cap(row: dict[int, int], x: int, limit: int) -> None:
         row.update({s: weight * limit // error for s, weight in row.items() if s != x})
 
 
-def _mend(lp: NoiseLP, rows: Rows, balm: Balm, denominator: int, progress: Progress) -> Rows | None:
-    """Rows that are private and full, or None if this balm cannot carry the need."""
-    cone = Cone.around(lp, balm)
+def _mend(lp: NoiseLP, rows: Rows, filler: Filler, denominator: int, progress: Progress) -> Rows | None:
+    """Rows that are private and full, or None if this filler cannot carry the need."""
+    cone = Cone.around(lp, filler)
     if cone is None:
         return None
     needs = cone.needs(rows, denominator, progress)
     if not needs and lp.chain is None:
         return rows
     columns = lp.shape.outputs[1] - lp.shape.outputs[0] + 1
-    reserve = 2 * sum(needs.values()) + 16 * balm.least * columns
-    # A lone anchor whose own output is tight has nothing to give: what it gives is missed there. Then the next balm.
-    for _ in range(4 if len(balm.amounts) == 1 else 60):
+    reserve = 2 * sum(needs.values()) + 16 * filler.least * columns
+    # A lone anchor whose own output is tight has nothing to give: what it gives is missed there. Then the next filler.
+    for _ in range(4 if len(filler.amounts) == 1 else 60):
         if reserve > denominator // 4:  # the need shrinks with the rest, so that less than the whole suffices
             reserve = reserve * denominator // (reserve + denominator)
-        if reserve > balm.limit * denominator:
+        if reserve > filler.limit * denominator:
             return None
-        mended = _with_reserve(rows, balm, reserve, denominator)
+        mended = _with_reserve(rows, filler, reserve, denominator)
         needs = cone.needs(mended, denominator, progress)
         if lp.chain is not None:  # every output gets some, so that rounding cannot break the chain
             low, high = lp.shape.outputs
             needs = {s: max(needs.get(s, 0), denominator >> 60) for s in range(low, high + 1)}
-        amounts = {s: need + 4 * balm.least for s, need in needs.items()}
+        amounts = {s: need + 4 * filler.least for s, need in needs.items()}
         if sum(amounts.values()) > reserve:
             reserve = 2 * sum(amounts.values()) + reserve
             continue
-        for x, share in balm.amounts.items():
+        for x, share in filler.amounts.items():
             row = mended[x]
             for s, amount in amounts.items():
                 row[s] = row.get(s, 0) - (-amount * share // GRAIN)
         for row in mended:
             left = denominator - sum(row.values())
             if left:
-                row[balm.home] = row.get(balm.home, 0) + left
-        if not cone.needs(mended, denominator, progress) and _keeps_chain(lp, mended, denominator):
+                row[filler.home] = row.get(filler.home, 0) + left
+        lacking = _lacking(lp, [row.get(filler.home, 0) for row in mended])
+        if not lacking and not cone.needs(mended, denominator, progress) and _keeps_chain(lp, mended, denominator):
             return mended
-        reserve *= 4
+        reserve = max(4 * reserve, lacking)
     return None
 
 
@@ -236,6 +237,20 @@ def _matrix(lp: NoiseLP, rows: Rows, denominator: int) -> NoiseMatrix:
     shape = lp.shape
     ordered = tuple(tuple(sorted((s, weight) for s, weight in row.items() if weight)) for row in rows)
     return NoiseMatrix(shape.inputs, shape.outputs, denominator, ordered, shape.q, shape.outside, shape.last)
+
+
+def _lacking(lp: NoiseLP, column: list[int]) -> int:
+    """About how much more every entry of the column that takes what is left needs to keep the ratio of a fallback.
+
+    Nothing, as a rule; but the rows of a search that was cut short may sum to very different totals.
+    """
+    if lp.chain is None:
+        return 0
+    entries = lp.mass * np.array(column, dtype=np.float64)
+    apart = [[entries[by:] - lp.chain * entries[:-by], entries[:-by] - lp.chain * entries[by:]]
+             for by in lp.rungs]  # fmt: skip
+    most = max((float(excess.max()) for pair in apart for excess in pair), default=0.0)
+    return int(2 * most / (lp.chain - 1)) if most > 1e-9 * float(entries.max()) else 0
 
 
 def _keeps_chain(lp: NoiseLP, rows: Rows, denominator: int) -> bool:
@@ -247,36 +262,36 @@ def _keeps_chain(lp: NoiseLP, rows: Rows, denominator: int) -> bool:
     return found is not None and found <= (problem.chain_epsilon or problem.epsilon)
 
 
-def _with_reserve(rows: Rows, balm: Balm, reserve: int, denominator: int) -> Rows:
+def _with_reserve(rows: Rows, filler: Filler, reserve: int, denominator: int) -> Rows:
     """Make room: a single anchor gives of its own diagonal; otherwise all rows shrink alike, which keeps quotients."""
-    if len(balm.amounts) == 1:
-        (x,) = balm.amounts
+    if len(filler.amounts) == 1:
+        (x,) = filler.amounts
         mended = list(rows)
         mended[x] = dict(rows[x])
-        mended[x][balm.home] -= reserve
-        if mended[x][balm.home] >= 0:
+        mended[x][filler.home] -= reserve
+        if mended[x][filler.home] >= 0:
             return mended
     keep = denominator - reserve
     return [{s: weight * keep // denominator for s, weight in row.items()} for row in rows]
 
 
-def _balms(lp: NoiseLP) -> Iterator[Balm]:
-    """Balms to try, sparse ones first."""
+def _fillers(lp: NoiseLP) -> Iterator[Filler]:
+    """Fillers to try, sparse ones first."""
     first = int(lp.inputs[0])
     middle = int(np.searchsorted(np.cumsum(lp.cost), lp.cost.sum() / 2))
     middle = min(middle, len(lp.inputs) - 1)
     home = first + middle
     if lp.chain is None and lp.problem.watched:
         likely = lp.core(1e-9)
-        yield Balm(dict.fromkeys(range(likely.start, likely.stop), GRAIN), home, 1 << 16, 0.25)
+        yield Filler(dict.fromkeys(range(likely.start, likely.stop), GRAIN), home, 1 << 16, 0.25)
     elif lp.chain is None:
         anchor = anchor_of(lp)
         if anchor is not None:
-            yield Balm({anchor: GRAIN}, first + anchor, 1, 0.25)
+            yield Filler({anchor: GRAIN}, first + anchor, 1, 0.25)
         mixture = _mixture(lp, middle)
         if mixture:
-            yield Balm(mixture, home, 1 << 16, 0.25)
-    yield Balm(dict.fromkeys(range(len(lp.inputs)), GRAIN), home, 1 << 16, 1 - 2.0**-20)
+            yield Filler(mixture, home, 1 << 16, 0.25)
+    yield Filler(dict.fromkeys(range(len(lp.inputs)), GRAIN), home, 1 << 16, 1 - 2.0**-20)
 
 
 def anchor_of(lp: NoiseLP) -> int | None:

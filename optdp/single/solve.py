@@ -14,27 +14,35 @@ from typing import Any
 import optdp.work as work
 from optdp.errors import CertificateError, InfeasibleError, OptdpError, SolverError
 from optdp.files.atomic import check_writable
+from optdp.kind import at
 from optdp.mechanism.added_noise import AddedNoise, plain_noise, table_only
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import decimal_up, precision, show
+from optdp.programs.backends import chosen, find, solving
+from optdp.programs.residuals import TOLERANCE
 from optdp.sheet import Cell, Sheet, bound_words, decimal, ordinary
 from optdp.single.added_proof import proved
 from optdp.single.additive import SLACKS, draft, priced, rounded
 from optdp.single.alternatives import Alternatives
 from optdp.single.baseline import CLAMPED_LIMIT, geometric_mechanism
-from optdp.single.bound import NO_DUALS, Draft, lower_bound
+from optdp.single.bound import PRICED, Draft, lower_bound
 from optdp.single.certify import Certificate, certify, meaning
 from optdp.single.designed import Designed, bars, shown_epsilon
 from optdp.single.engines import engine
 from optdp.single.format import Artifact, check_name, table_of, write
+from optdp.single.laws import some_sights
 from optdp.single.lp import NoiseLP, formulate
+from optdp.single.ordinary import prices_of_noise
 from optdp.single.over_time import OverTime
 from optdp.single.problem import SingleLTE
 from optdp.single.repair import repair
 from optdp.single.shifting import shift_weights
 from optdp.single.truthful import NEGLIGIBLE, solve_truthfully
+from optdp.single.window import FULL_LIMIT, ORDINARY_LIMIT, only_noise, only_ordinary
 from optdp.work import Progress, silent
 
+NOTHING = 1e-15
+"""An error below this is as good as none."""
 MARGINS = (1e-9, 1e-6, 1e-3)
 """How much tighter than condition (3) the program's caps are, in turn, until the repaired table keeps the caps."""
 
@@ -71,6 +79,7 @@ class Solution(Designed[SingleLTE, Certificate]):
 
     mechanism: NoiseMatrix | AddedNoise
     told = ("status", "mae", "baseline_mae", "gap", "certificate.epsilon", "certificate.ordinary_epsilon")
+    fragment = "optdp.report.notebook:of_solution"
 
     @property
     def gap(self) -> float | None:
@@ -173,12 +182,6 @@ class Solution(Designed[SingleLTE, Certificate]):
         """The `sha256` that its file states."""
         return self.artifact().sha256
 
-    def _repr_html_(self) -> str:
-        """A notebook shows this."""
-        from optdp.report.notebook import of_solution
-
-        return of_solution(self)
-
     def artifact(self) -> Artifact:
         """The self-contained file for production."""
         certificate, matrix = self.certificate, self.mechanism
@@ -209,15 +212,13 @@ class Solution(Designed[SingleLTE, Certificate]):
 
     def to_opendp(self, T: str = "int") -> Any:
         """A measurement of OpenDP with the ordinary epsilon (extra `[opendp]`); see `optdp.bridges.opendp`."""
-        from optdp.bridges.opendp import measurement
-
-        return measurement(table_only(self.mechanism, "OpenDP"), self.problem.largest, T)
+        return at("optdp.bridges.opendp:measurement")(table_only(self.mechanism, "OpenDP"), self.problem.largest, T)
 
     def to_pld(self, discretization: float = 1e-4) -> Any:
         """A pessimistic privacy loss distribution of dp-accounting (`[accounting]`); see `optdp.bridges.accounting`."""
-        from optdp.bridges.accounting import pld
-
-        return pld(table_only(self.mechanism, "dp-accounting"), self.problem.largest, discretization)
+        return at("optdp.bridges.accounting:pld")(
+            table_only(self.mechanism, "dp-accounting"), self.problem.largest, discretization
+        )
 
 
 def check_target(problem: SingleLTE, path: Path) -> None:
@@ -226,32 +227,63 @@ def check_target(problem: SingleLTE, path: Path) -> None:
     check_writable(path)
 
 
-def solve_single(problem: SingleLTE, backend: str = "highs", progress: Progress = silent) -> Solution:
-    """The best certified mechanism for `problem`.
+PROVED = 1e-6
+"""A gap below which geometric noise counts as the optimum itself."""
+BEST_AS_IT_IS = "geometric noise: no mechanism of this kind is more accurate"
+ONLY_NOISE = "geometric noise is all that ordinary privacy leaves with these tails and never_worse"
+CROWDED = (
+    "With ordinary privacy at epsilon itself and outputs in 0..n, an input in the middle can be better than under "
+    "geometric noise by about a factor of e^(-n epsilon / 2D) only, which is less than rounding needs."
+)
+FORCED = (
+    f"geometric noise: sums beyond {FULL_LIMIT:,} without a row of their own get it, and then ordinary privacy leaves "
+    "no choice for the others"
+)
+
+
+def solve_single(problem: SingleLTE, backend: str = "", progress: Progress = silent) -> Solution:
+    """The best certified mechanism for `problem`; without the name of a backend by the one that is chosen here.
 
     Interrupted (Ctrl-C), it returns the best that is certified so far, which may be the baseline; `status` says so.
     """
+    who = chosen.get().backend
+    if backend and find(backend) != who:
+        with solving(backend):
+            return solve_single(problem, progress=progress)
     begin = time.perf_counter()
-    run = engine(backend)
-    alone = problem.method != "geometric" and all(prior.size == 1 for prior in problem.populations)
     with precision():
         if problem.method == "geometric":
             return _baseline(problem, begin, "baseline", "")
-        if alone:
-            reason = "one person alone is hidden by nobody, so the prior helps nothing: geometric noise"
-            return _baseline(problem, begin, "baseline", reason)
+        if problem.last > FULL_LIMIT and problem.tail == "geometric" and only_ordinary(problem):
+            return _baseline(problem, begin, "baseline", FORCED)
         try:
+            if problem.tail == "geometric" and only_noise(problem):
+                return _only_noise(problem, progress, begin)
             if problem.form == "additive":
                 return _added(problem, progress, begin)
-            return _designed(problem, backend, run, progress, begin)
+            return _designed(problem, who.name, engine(), progress, begin)
         except KeyboardInterrupt:
             return _baseline(problem, begin, "interrupted", "interrupted before a better mechanism was found")
+
+
+def _only_noise(problem: SingleLTE, progress: Progress, begin: float) -> Solution:
+    """Geometric noise where it is the optimum, with the bound that proves it."""
+    found = _baseline(problem, begin, "baseline", ONLY_NOISE)
+    if problem.last > ORDINARY_LIMIT:
+        return found
+    progress("proving a lower bound")
+    lp = formulate(problem, progress=progress)
+    sights = tuple(some_sights(problem)[:1]) if problem.watched else None
+    prices = prices_of_noise(lp if sights is None else lp.seen(sights), sights)
+    return replace(
+        found, lower_bound=lower_bound(lp, prices), prices=prices, status="optimal", seconds=time.perf_counter() - begin
+    )
 
 
 def _designed(
     problem: SingleLTE, backend: str, run: Callable[[NoiseLP, Progress], Draft], progress: Progress, begin: float
 ) -> Solution:
-    failure, status = "", "baseline"
+    failure, status, kept = "", "baseline", None
     truthful = solve_truthfully(problem, progress)
     if truthful is not None:
         return Solution(
@@ -270,6 +302,8 @@ def _designed(
             break
         progress("proving a lower bound")
         bound = None if draft.prices is None else lower_bound(lp, draft.prices)
+        if bound is not None and (kept is None or bound > kept[0]):
+            kept = bound, draft.prices
         progress("repairing and certifying")
         try:
             with work.certifying():
@@ -290,14 +324,28 @@ def _designed(
                 break
             continue
         seconds = time.perf_counter() - begin
-        used = "optdp" if problem.method == "shifting" or draft.engine == "chain" else backend
+        status = draft.status
+        if backend != "highs" and status == "optimal" and not _shown_optimal(value, bound):
+            status = "feasible"
+        used = "optdp" if problem.method == "shifting" or draft.engine in ("chain", "ordinary") else backend
         found = Solution(
-            problem=problem, mechanism=matrix, certificate=certificate, lower_bound=bound, status=draft.status,
+            problem=problem, mechanism=matrix, certificate=certificate, lower_bound=bound, status=status,
             note=_note(problem, certificate, draft), backend=used, engine=draft.engine, seconds=seconds,
             prices=draft.prices,
         )  # fmt: skip
         return _not_worse_than_clamped(found, begin)
-    return _baseline(problem, begin, status, f"geometric noise instead of the solver's answer: {failure}")
+    noise = _baseline(problem, begin, status, f"geometric noise instead of the solver's answer: {failure}")
+    if kept is None:
+        return noise
+    noise = replace(noise, lower_bound=kept[0], prices=kept[1])
+    if status == "baseline" and noise.gap is not None and noise.gap < PROVED:
+        return replace(noise, status="optimal", note=_note(problem, noise.certificate) or BEST_AS_IT_IS)
+    return noise
+
+
+def _shown_optimal(value: Fraction, bound: Fraction | None) -> bool:
+    """Whether the bound shows that a table is within the tolerance of the best (or is as good as without noise)."""
+    return bound is not None and value - bound <= Fraction(TOLERANCE) * value + Fraction(NOTHING)
 
 
 def _added(problem: SingleLTE, progress: Progress, begin: float) -> Solution:
@@ -325,11 +373,15 @@ def _added(problem: SingleLTE, progress: Progress, begin: float) -> Solution:
             continue
         progress("proving a lower bound")
         prices = priced(problem) if drafted.status == "optimal" else None
-        bound = None if prices is None else proved(problem, prices)
+        bound, who = None if prices is None else proved(problem, prices), chosen.get()
+        value = certificate.mae if problem.objective == "mae" else certificate.mse
+        status, note = drafted.status, "" if bound is None or who.backend.duals else PRICED
+        if status == "optimal" and not (who.own or _shown_optimal(value, bound)):
+            status = "feasible"
         return Solution(
-            problem=problem, mechanism=noise, certificate=certificate, lower_bound=bound, status=drafted.status,
-            note=_note(problem, certificate), backend="highs", engine="additive",
-            seconds=time.perf_counter() - begin, prices=prices,
+            problem=problem, mechanism=noise, certificate=certificate, lower_bound=bound, status=status,
+            note="; ".join(filter(None, (_note(problem, certificate), note))), backend=who.backend.name,
+            engine="additive", seconds=time.perf_counter() - begin, prices=prices,
         )  # fmt: skip
     return _baseline(problem, begin, status, f"geometric noise instead of the solver's answer: {failure}")
 
@@ -349,7 +401,7 @@ def _not_worse_than_clamped(found: Solution, begin: float) -> Solution:
 def _note(problem: SingleLTE, certificate: Certificate, draft: Draft | None = None) -> str:
     """What a user of this solution should be told; `draft` is what a solver gave."""
     notes = [problem.outside] if problem.outside else []
-    notes += [NO_DUALS] if draft is not None and draft.prices is None and draft.status.startswith("optimal") else []
+    notes += [draft.note] if draft is not None and draft.note else []
     if (certificate.mae if problem.objective == "mae" else certificate.mse) <= NEGLIGIBLE * problem.baseline:
         notes.append(
             "the prior alone hides everybody: the error is below 1e-12 of that of geometric noise, and the gap is "
@@ -369,7 +421,10 @@ def _baseline(problem: SingleLTE, begin: float, status: str, note: str) -> Solut
     try:
         certificate.check(problem)
     except CertificateError as error:
-        remedy = " Set never_worse = false." if problem.never_worse and "mean absolute error" in str(error) else ""
+        caps = problem.never_worse and "mean absolute error" in str(error)
+        if caps and only_noise(problem):  # without tails
+            raise InfeasibleError(f"{CROWDED} Set never_worse = false.") from None
+        remedy = " Set never_worse = false." if caps else ""
         raise InfeasibleError(
             f"{note or 'Geometric noise does not do'}; and for geometric noise {error}{remedy}"
         ) from None

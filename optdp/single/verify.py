@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from optdp.errors import ArtifactError, CertificateError, ProblemError
 from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix
+from optdp.objects import Public
 from optdp.single.certify import Certificate, certify
 from optdp.single.claims import at_most, check_keys, check_observed, check_over_time, proves
 from optdp.single.format import Artifact
@@ -30,7 +31,7 @@ KEYS = {
 
 
 @dataclass(frozen=True)
-class Verified:
+class Verified(Public):
     """An artifact whose claims hold."""
 
     artifact: Artifact
@@ -80,6 +81,11 @@ def _check_fit(problem: SingleLTE, matrix: NoiseMatrix) -> None:
         raise ArtifactError(f'A table for tail = "{problem.tail}" must have {wanted}. Found {found}.')
     if matrix.q is not None and matrix.outside == "clamp":
         raise ArtifactError('Inputs without a row must get plain noise if there is a tail. Found outside = "clamp".')
+    if matrix.outside == "geometric" and not (first <= low and high <= last):
+        raise ArtifactError(
+            f"If inputs without a row get plain noise, outputs must lie within {first}..{last}, which have rows. "
+            f"Found {low}..{high}."
+        )
 
 
 def verify_matrix(artifact: Artifact, problem: SingleLTE, matrix: NoiseMatrix | AddedNoise, begin: float) -> Verified:

@@ -20,7 +20,7 @@ from flint import arb, arb_mat, fmpz
 
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import ball, ceiling, log_upper, upper_fraction
-from optdp.people.observer import Family
+from optdp.people.observer import VertexFamily
 from optdp.single.laws import Shape, Sight
 from optdp.single.problem import SingleLTE
 from optdp.work.account import paced, spend
@@ -38,7 +38,7 @@ class View:
     observer: int
     start: int
     """The number of its first vertex among all of the observer."""
-    family: Family
+    family: VertexFamily
     pairs: tuple[tuple[int, int], ...]
     step: Fraction
     """The epsilon of one pair."""
@@ -60,7 +60,7 @@ class View:
 
         return np.array([[float(value) for value in row] for row in self.laws])
 
-    def seen(self, table: Table) -> Iterator[list[list[arb]]]:
+    def seen(self, table: IntegerTable) -> Iterator[list[list[arb]]]:
         """For each shift `u`: of every vertex and output, `denominator Pr[s | vertex, u]`."""
         size, count, width = self.family.last + 1, self.family.size, len(table.outputs)
         for u in range(self.family.shifts + 1):
@@ -79,7 +79,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Table:
+class IntegerTable:
     """`R` times the denominator: a row for every input, a column for every output that occurs."""
 
     outputs: list[int]
@@ -89,7 +89,7 @@ class Table:
     """Input, place of the output and value, of the others."""
 
     @staticmethod
-    def of(shape: Shape, rows: Rows) -> Table:
+    def of(shape: Shape, rows: Rows) -> IntegerTable:
         outputs = sorted({s for row in rows for s, _ in row})
         place = {s: i for i, s in enumerate(outputs)}
         spend(len(rows) * len(outputs) / 5, "what observers see")
@@ -102,7 +102,7 @@ class Table:
             full[x] = [arb(0)] * len(outputs)
             for s, weight in row:
                 full[x][place[s]] = mass * weight
-        return Table(outputs, full, few)
+        return IntegerTable(outputs, full, few)
 
 
 @lru_cache(maxsize=1)
@@ -119,7 +119,7 @@ def views(problem: SingleLTE) -> tuple[View, ...]:
 
 
 @dataclass(frozen=True)
-class Worst:
+class WorstQuotient:
     """The largest quotient that an observer sees, and where."""
 
     quotient: Fraction | None
@@ -128,10 +128,12 @@ class Worst:
     output: int
 
 
-def worst_sights(problem: SingleLTE, matrix: NoiseMatrix, progress: Progress = lambda _: None) -> dict[int, Worst]:
+def worst_sights(
+    problem: SingleLTE, matrix: NoiseMatrix, progress: Progress = lambda _: None
+) -> dict[int, WorstQuotient]:
     """For each observer who is in doubt about anybody, what tells most. Every input must have a row."""
-    table = Table.of(Shape.of(matrix), matrix.rows)
-    found: dict[int, Worst] = {}
+    table = IntegerTable.of(Shape.of(matrix), matrix.rows)
+    found: dict[int, WorstQuotient] = {}
     for view in paced(views(problem), "looking with the observers' eyes", progress):
         worst = _worst(view, table)
         before = found.get(view.observer)
@@ -144,8 +146,8 @@ def _exceeds(one: Fraction | None, other: Fraction | None) -> bool:
     return other is not None and (one is None or one > other)
 
 
-def _worst(view: View, table: Table) -> Worst:
-    best = Worst(Fraction(1), (view.observer, view.start, *view.pairs[0]), table.outputs[0])
+def _worst(view: View, table: IntegerTable) -> WorstQuotient:
+    best = WorstQuotient(Fraction(1), (view.observer, view.start, *view.pairs[0]), table.outputs[0])
     limit, mirror = arb(1), arb(1)
     for (u, v), one, other in _in_pairs(view, table):
         spend(len(one) * len(table.outputs) * 0.6, "what observers see")
@@ -154,18 +156,18 @@ def _worst(view: View, table: Table) -> Worst:
                 if a == 0 and b == 0:
                     continue
                 if not (a > 0 and b > 0):
-                    return Worst(None, (view.observer, view.start + k, u, v), table.outputs[i])
+                    return WorstQuotient(None, (view.observer, view.start + k, u, v), table.outputs[i])
                 ratio = a / b
                 if not (ratio <= limit and ratio >= mirror):
                     larger = max(upper_fraction(ratio), upper_fraction(1 / ratio))
                     if larger > (best.quotient or 0):
-                        best = Worst(larger, (view.observer, view.start + k, u, v), table.outputs[i])
+                        best = WorstQuotient(larger, (view.observer, view.start + k, u, v), table.outputs[i])
                         limit = ball(larger)
                         mirror = 1 / limit
     return best
 
 
-def _in_pairs(view: View, table: Table) -> Iterator[tuple[tuple[int, int], list[list[arb]], list[list[arb]]]]:
+def _in_pairs(view: View, table: IntegerTable) -> Iterator[tuple[tuple[int, int], list[list[arb]], list[list[arb]]]]:
     """The pairs of shifts, each with what is seen of both; what no pair needs any more is let go."""
     kept: dict[int, list[list[arb]]] = {}
     for v, seen in enumerate(view.seen(table)):
@@ -203,7 +205,7 @@ class Lookout:
 
     def __init__(self, problem: SingleLTE, shape: Shape, mixture: dict[int, int], grain: int) -> None:
         self.shape, self.views = shape, views(problem)
-        mixed = Table.of(shape, [((0, mixture[x]),) if mixture.get(x) else () for x in range(len(shape.masses))])
+        mixed = IntegerTable.of(shape, [((0, mixture[x]),) if mixture.get(x) else () for x in range(len(shape.masses))])
         almost = 1 - arb(2) ** -36
         self.factors = [(ball(view.step) * almost).exp() for view in self.views]
         self.rooms = []
@@ -220,7 +222,7 @@ class Lookout:
 
     def needs(self, rows: Rows, progress: Progress) -> dict[int, int]:
         """How many units of the mixture each output needs; outputs that need none are left out."""
-        table = Table.of(self.shape, rows)
+        table = IntegerTable.of(self.shape, rows)
         most = [0] * len(table.outputs)
         for view, e, rooms in zip(self.views, self.factors, self.rooms, strict=True):
             progress("looking for outputs to repair")

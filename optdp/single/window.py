@@ -16,6 +16,9 @@ from optdp.single.problem import SingleLTE
 FULL_LIMIT = 5000
 """Largest sum for which every input has a row of its own."""
 
+ORDINARY_LIMIT = 1200
+"""Most rows of a table with ordinary privacy: each of them has all outputs."""
+
 
 def choose_shape(problem: SingleLTE) -> Shape:
     """The inputs that get a row, and what the others get.
@@ -24,13 +27,15 @@ def choose_shape(problem: SingleLTE) -> Shape:
     """
     last, tail = problem.last, problem.tail == "geometric"
     q = problem.q if tail else None
+    if last > ORDINARY_LIMIT and only_ordinary(problem) and not tail and not problem.never_worse:
+        return _clamped(problem)
     if last <= FULL_LIMIT:
         return Shape((0, last), (0, last), q, "error", last)
     if not is_pair_form(problem):
         raise ProblemError(
             f"Larger sums than {FULL_LIMIT:,} are for one prior, one kind of person with contributions 0 and 1, no "
-            f"fallback, and an observer who knows exactly the population. Found sums up to {last:,}. Use fewer people, "
-            "or coarser contributions."
+            f"fallback, and an observer who knows exactly the population or, without never_worse, everybody else. "
+            f"Found sums up to {last:,}. Use fewer people, or coarser contributions."
         )
     if not tail and problem.never_worse:
         if last > 20 * FULL_LIMIT:
@@ -46,6 +51,21 @@ def choose_shape(problem: SingleLTE) -> Shape:
     return Shape(window, window, q, outside, last)
 
 
+def _clamped(problem: SingleLTE) -> Shape:
+    """For ordinary privacy alone: rows for the likely inputs; others are treated as the nearest of these.
+
+    Neighbours are then treated as neighbours or alike, so that this is as private.
+    """
+    low, high = likely_inputs(problem, 1e-24)
+    if high - low >= ORDINARY_LIMIT:
+        raise ProblemError(
+            f"A table with ordinary privacy and without tails has at most {ORDINARY_LIMIT:,} rows. "
+            f"Found {high - low + 1:,} "
+            'likely inputs. Use tail = "geometric": where sums spread so far, geometric noise is next to optimal.'
+        )
+    return Shape((low, high), (low, high), None, "error" if (low, high) == (0, problem.last) else "clamp", problem.last)
+
+
 def is_pair_form(problem: SingleLTE) -> bool:
     """Whether an output has just two privacy constraints: one prior, one kind of person, contributions 0 and 1."""
     people = problem.populations[0].people
@@ -56,6 +76,22 @@ def is_pair_form(problem: SingleLTE) -> bool:
         and problem.chain_epsilon is None
         and not problem.watched
     )
+
+
+def only_ordinary(problem: SingleLTE) -> bool:
+    """Whether all that is asked for is ordinary privacy, between neighbours that differ by one unit."""
+    everybody = all(one.known == "all" for one in problem.observers)
+    return everybody and (problem.adjacency == "unit" or problem.largest == 1)
+
+
+def only_noise(problem: SingleLTE) -> bool:
+    """Whether an input can be no better than under geometric noise, but for what is gained at the ends of the range.
+
+    So it is where no input may be worse than that and ordinary privacy at epsilon is asked for. With geometric tails
+    nothing is gained at the ends either, and only that noise is left. The proof is in docs/mathematics.md.
+    """
+    unit = problem.adjacency == "unit" or problem.largest == 1
+    return problem.never_worse and unit and problem.chain_epsilon == problem.epsilon
 
 
 def likely_inputs(problem: SingleLTE, share: float) -> tuple[int, int]:

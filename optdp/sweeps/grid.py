@@ -4,6 +4,8 @@
     epsilon=log:0.01:10:7       seven places, evenly spaced on a logarithmic scale
     population.p=0.1,0.5        these values; words as well: method=lp,shifting
 
+    backend=highs,clarabel      whoever solves the linear programs; no key of the problem
+
 A value goes into the problem as the decimal that it is. Between the ends of a logarithmic grid that is the place
 rounded to 6 significant digits, or to a whole number where both ends are whole.
 """
@@ -27,6 +29,7 @@ from optdp.errors import ProblemError
 from optdp.files.models import file_model
 from optdp.kinds import KINDS, problem_class
 from optdp.numbers.exact import show, shown, to_fraction
+from optdp.programs.backends import find
 
 MOST_POINTS = 1_000_000
 LONGEST_VALUE = 200
@@ -168,6 +171,10 @@ DESCRIPTION = ("title", "source", "notes", "expect", "sweep")
 """What a file says besides its problem."""
 
 
+BACKEND = "backend"
+"""The key of a grid that names no entry of the problem, but who solves it."""
+
+
 def base_of(data: Mapping[str, Any]) -> dict[str, Any]:
     """The problem alone."""
     return {key: value for key, value in data.items() if key not in DESCRIPTION}
@@ -177,6 +184,9 @@ def put(base: Mapping[str, Any], point: Mapping[str, Value]) -> dict[str, Any]:
     """The problem with the values of a point in their places."""
     data: dict[str, Any] = deepcopy(dict(base))
     for key, value in point.items():
+        if key == BACKEND:
+            data[key] = value
+            continue
         *path, last = key.split(".")
         place: Any = data
         for step in path:
@@ -203,12 +213,20 @@ def _inside(place: Any, step: str, key: str) -> Any:
 
 
 def check_keys(base: Mapping[str, Any], grid: Grid) -> None:
-    """Refuse keys that this kind of problem does not know, before any work; values are the points' own affair."""
+    """Refuse keys that this kind of problem does not know, and unknown backends, before any work; other values are the
+    points' own affair."""
+    if BACKEND in grid.values:
+        if not KINDS[base["kind"]].linear:
+            able = " and ".join(kind.name for kind in KINDS.values() if kind.linear)
+            raise ProblemError(f"Backends are for {able}. Found a grid of them for {base['kind']}: leave it out.")
+        for value in grid.values[BACKEND]:
+            find(str(value))
     for key in grid.values:
         if key.split(".")[0] in (*DESCRIPTION, "kind"):
             raise ProblemError(f"A grid moves a number or a word of the problem. Found {key!r}, which is neither.")
+    first = {key: value for key, value in next(iter(grid)).items() if key != BACKEND}
     try:
-        file_model(problem_class(KINDS[base["kind"]])).model_validate(put(base, next(iter(grid))))
+        file_model(problem_class(KINDS[base["kind"]])).model_validate(put(base, first))
     except ValidationError as error:
         for defect in error.errors(include_url=False):
             if defect["type"] == "extra_forbidden":

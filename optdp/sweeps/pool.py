@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from typing import Any
 
 import optdp.work as work
@@ -23,6 +24,7 @@ from optdp.errors import OptdpError, ProblemError, SolverError
 from optdp.kinds import solve
 from optdp.loading import built
 from optdp.numbers.exact import shown
+from optdp.sweeps.grid import BACKEND
 
 Row = dict[str, Any]
 Task = tuple[int, dict[str, Any]]
@@ -42,13 +44,17 @@ _IGNORE = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 
 
 def solve_point(spec: Mapping[str, Any]) -> Row:
-    """Solve a problem: `status`, `seconds`, `figures`, `sha256`, `error`. Whatever goes wrong is told in the row."""
+    """Solve a problem by the backend that is named beside it: `status`, `seconds`, `figures`, `sha256`, `error`.
+
+    Whatever goes wrong is told in the row.
+    """
     from threadpoolctl import threadpool_limits
 
     with _ALONE, threadpool_limits(1):
         begin = time.perf_counter()
         try:
-            solution: Any = solve(built(spec))
+            problem = {key: value for key, value in spec.items() if key != BACKEND}
+            solution: Any = solve(built(problem), backend=str(spec.get(BACKEND, "highs")))
             summary = solution.summary()
             row: Row = {"status": summary["status"], "figures": dict(_flat(summary)), "sha256": solution.digest()}
             row["error"] = None
@@ -219,6 +225,11 @@ def needed(*names: str, otherwise: str) -> tuple[Any, ...]:
         return tuple(map(import_module, names))
     except ImportError:
         raise ProblemError(otherwise) from None
+
+
+def dask_is_here() -> bool:
+    """Whether points can be spread over processes."""
+    return find_spec("dask") is not None and find_spec("distributed") is not None
 
 
 def _dask() -> tuple[Any, ...]:

@@ -24,7 +24,7 @@ from optdp.kinds import KINDS
 from optdp.loading import beside, load_file, named, names_file, validated
 from optdp.numbers.exact import shown
 from optdp.sweeps.grid import Grid, Value, base_of, check_keys, put
-from optdp.sweeps.pool import Finished, Row, Task, cluster_pool, local_pool, solved_here
+from optdp.sweeps.pool import Finished, Row, Task, cluster_pool, dask_is_here, local_pool, solved_here
 from optdp.sweeps.table import WRITERS, Journal, check_out, journal, rows_of
 from optdp.work import Progress, Stopped, reporting
 
@@ -238,4 +238,7 @@ def _progress(done: int, points: int, failed: int, pace: float) -> str:
 def _pool(scheduler: str | None, workers: int | None, points: int, warn: Say) -> Pool:
     if scheduler is not None:
         return cluster_pool(scheduler, warn)
+    if workers is None and not dask_is_here():
+        warn("dask is not installed: one point after another, in this process. Every core: pip install 'optdp[dask]'")
+        workers = 0
     return nullcontext(solved_here) if workers == 0 else local_pool(workers, points)

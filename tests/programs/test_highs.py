@@ -61,9 +61,15 @@ def test_a_deadline_ends_it_and_it_can_be_run_again(solver: str) -> None:
 def test_a_signal_ends_it() -> None:
     highs = new_highs(solver="simplex", presolve="off")
     highs.passModel(program(0, 6000, 4000))
-    threading.Timer(0.3, signal.raise_signal, [signal.SIGTERM]).start()
-    with pytest.raises(Terminated), signals():
+    blow = threading.Timer(0.3, signal.raise_signal, [signal.SIGTERM])
+
+    def struck() -> None:
+        blow.start()
         run(highs)
+        blow.join()  # no blow comes when nobody listens any more
+
+    with pytest.raises(Terminated), signals():
+        struck()
     assert highs.getModelStatus() != highspy.HighsModelStatus.kOptimal
 
 
@@ -96,7 +102,6 @@ def test_a_verbose_solve_shows_the_solver(capfd: pytest.CaptureFixture[str]) -> 
 
 
 def test_cvxpy_is_verbose_on_request(capfd: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("cvxpy")
     problem = SingleLTE(Population.binomial(5, "0.2"), epsilon="0.5")
     for on in (False, True):
         with verbosely(on):

@@ -24,6 +24,7 @@ import optdp
 from optdp import ProblemError, load
 from optdp.loading import built
 from optdp.sweeps.grid import Grid
+from optdp.sweeps.plot import curve_of
 from optdp.sweeps.table import journal, rows_of
 from tests.command_line import Done
 
@@ -156,11 +157,46 @@ def test_refused_outputs_and_places(call: Any, problem: Path) -> None:
 def test_a_missing_extra_is_one_line(call: Any, problem: Path, missing: Callable[..., None]) -> None:
     grid, folder = ("--grid", "epsilon=1"), problem.parent
     missing("distributed")
-    call(problem, *grid, "--out", folder / "s.csv").refused("pip install 'optdp[dask]'")
+    call(problem, *grid, "--out", folder / "s.csv", "--workers", 2).refused("pip install 'optdp[dask]'")
     missing("pyarrow")
     call(problem, *grid, "--out", folder / "s.parquet").refused("pip install 'optdp[parquet]'")
     assert [path.name for path in folder.iterdir()] == ["p.toml"]
-    assert call(problem, *grid, "--out", folder / "s.csv", "--workers", 0).code == 0
+    assert call(problem, *grid, "--out", folder / "s.csv", "--workers", 0).err == ""
+    done = call(problem, *grid, "--out", folder / "t.csv")
+    assert (done.code, len(done.err.splitlines())) == (0, 1)
+    assert "in this process" in done.err
+    assert without_seconds(folder / "t.csv") == without_seconds(folder / "s.csv")
+
+
+def test_a_grid_of_backends(call: Any, problem: Path) -> None:
+    out, grid = problem.parent / "s.csv", ("-g", "population.n=5,6", "-g", "backend=highs,scipy", "--workers", 0)
+    done = call(problem, *grid, "--out", out, "--plot", problem.parent / "s.svg")
+    assert done.code == 0, done
+    rows = without_seconds(out)
+    assert [(row["backend"], row["solution.backend"]) for row in rows] == [("highs", "highs"), ("scipy", "scipy")] * 2
+    for one, other in zip(rows[::2], rows[1::2], strict=True):
+        assert float(one["mae"]) == pytest.approx(float(other["mae"]), rel=1e-5)
+        assert float(other["certified_epsilon"]) <= 0.3
+    assert (problem.parent / "s.svg").read_bytes().startswith(b"<?xml")
+    found = curve_of([{**row, "population.n": int(row["population.n"]), "mae": float(row["mae"])} for row in rows],
+                     ["population.n", "backend"], "p", "")  # fmt: skip
+    assert (found.over, found.unknown, found.places) == ("population.n", "mae", (5.0, 6.0))
+    assert found.lines["backend = scipy"] == tuple(float(row["mae"]) for row in rows[1::2])
+    call(problem, "-g", "backend=magic", "-o", out).refused("magic")
+    other = 'kind = "amplification"\nn = 1000\neps0 = 2\ndelta = 1e-6\nrandomizer = {kind = "k-rr", k = 10}\n'
+    (problem.parent / "q.toml").write_text(other)
+    call(problem.parent / "q.toml", "-g", "backend=highs", "-o", out).refused("single-lte and multi-lte")
+
+
+def test_pictures_are_refused_before_any_work(call: Any, problem: Path) -> None:
+    grid, folder = ("-g", "epsilon=1,2", "--workers", 0, "-o", problem.parent / "s.csv"), problem.parent
+    call(problem, *grid, "--plot", folder / "s.txt").refused(".svg, .png, .pdf")
+    call(problem, *grid, "--plot", folder / "no" / "s.svg").refused("folder that can be written")
+    assert [path.name for path in folder.iterdir()] == ["p.toml"]
+    done = call(problem, *grid, "--plot", folder / "s.svg", "--show", "nothing")
+    assert done.code == 2
+    assert "column of numbers" in done.err
+    assert (folder / "s.csv").exists()
 
 
 # ---------------------------------------------------------------------------------------------------------------- rows
