@@ -8,6 +8,7 @@ Usage: python blanket_picture.py [picture.svg [epsilon]]
 import sys
 
 import numpy as np
+from pictures import canvas, grey, keep
 
 from optdp.amplification.catalogue import Laplace
 from optdp.amplification.decomposition import decompose
@@ -24,25 +25,12 @@ for number in (0.0, 1.0):
     never = f"{empty[0]:.1f} and above" if number < 0.5 else f"{empty[-1]:.1f} and below"
     print(f"{number:<8} {places[added.argmax()]:<28.2f} {never}")
 
-try:
-    import matplotlib
-    from matplotlib import pyplot as plt
-except ImportError:
-    print("no picture: matplotlib is not installed (pip install 'optdp[plot]')")
-    sys.exit(0)
-
-place = sys.argv[1] if len(sys.argv) > 1 else "blanket.svg"
-grey = "#808890"  # readable on white and on black
-inks = dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), grey)
-matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "optdp", "font.size": 11, **inks})
-figure, axes = plt.subplots(figsize=(8, 3.4), layout="constrained")
+figure, axes = canvas(figsize=(8, 3.4))
 axes.fill_between(places, blanket.density(places), color=grey, alpha=0.25, linewidth=0, label="the blanket")
 axes.plot(places, blanket.density(places), color=grey, linewidth=2.5)
 colours = ("#2f81f7", "#5f9e6e", "#e07b00", "#d1495b")
 for number, colour in zip((0.0, 0.25, 0.75, 1.0), colours, strict=True):
     axes.plot(places, blanket.residual(number, places), color=colour, linewidth=1.3, label=f"what {number:g} adds")
 axes.set(xlabel="report", ylabel="density", xlim=(places[0], places[-1]), ylim=(0, None))
-axes.spines[["top", "right"]].set_visible(False)
 axes.legend(frameon=False, fontsize=9)
-figure.savefig(place, transparent=True, metadata={"Date": None} if place.endswith(".svg") else None)
-print(f"wrote {place}")
+keep(figure, "blanket.svg")

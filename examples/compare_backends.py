@@ -3,11 +3,9 @@
 Not as it stands: "optimal" is said within tolerances, and privacy is a statement about quotients of tiny numbers.
 """
 
-from importlib.util import find_spec
-
 from optdp import Population, SingleLTE, compare
 
-names = ["highs", "cvxpy:HIGHS" if find_spec("cvxpy") else "highs-ipm"]
+names = ["highs", "scipy", "clarabel"]
 problem = SingleLTE(Population.binomial(60, "0.5"), epsilon="0.3")
 print(f"{'backend':<12} status    seconds  error   epsilon as returned  epsilon repaired")
 for row in compare(problem, names, timeout=60):

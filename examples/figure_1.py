@@ -5,7 +5,8 @@ inside where outputs are likely; the optimal matrix uses the room. Usage: python
 """
 
 import math
-import sys
+
+from pictures import canvas, keep
 
 from optdp import Population, SingleLTE, quotients, solve
 
@@ -17,19 +18,11 @@ for method in ("geometric", "lp"):
     some = " ".join(f"{curves[method].values[s]:.3f}" for s in (15, 20, 25, 30, 35))
     print(f"{method:<10} error {solution.mae:.3f}, quotients at 15, 20, 25, 30, 35: {some}")
 
-try:
-    from matplotlib import pyplot as plt
-except ImportError:
-    print("no picture: matplotlib is not installed (pip install 'optdp[plot]')")
-    sys.exit(0)
-
-place = sys.argv[1] if len(sys.argv) > 1 else "figure-1.svg"
-figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
+figure, axes = canvas(figsize=(7, 3.5))
 for (method, curve), style in zip(curves.items(), ("-", "."), strict=True):
     axes.plot(curve.outputs, curve.values, style, label={"geometric": "geometric noise", "lp": "optdp"}[method])
 axes.axhline(math.exp(0.3), color="gray", linestyle=":")
 axes.axhline(math.exp(-0.3), color="gray", linestyle=":")
 axes.set(xlabel="output s", ylabel="Pr[s | 0] / Pr[s | 1]", title="DP quotients, Bin(50, 0.5), epsilon 0.3")
 axes.legend()
-figure.savefig(place)
-print(f"wrote {place}")
+keep(figure, "figure-1.svg")

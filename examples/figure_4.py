@@ -3,7 +3,7 @@
 Usage: python figure_4.py [picture.svg]
 """
 
-import sys
+from pictures import canvas, grey, keep
 
 from optdp import Population, SingleLTE, errors_by_input, solve
 
@@ -16,18 +16,7 @@ for share, window, colour in (("0.1", range(31), "#e07b00"), ("0.5", range(30, 7
     panels.append((share, window, colour, prior, errors, solution.mae, solution.baseline_mae))
     print(f"Bin(100, {share}): error {solution.mae:.3f}, geometric {solution.baseline_mae:.3f}")
 
-try:
-    import matplotlib
-    from matplotlib import pyplot as plt
-except ImportError:
-    print("no picture: matplotlib is not installed (pip install 'optdp[plot]')")
-    sys.exit(0)
-
-place = sys.argv[1] if len(sys.argv) > 1 else "figure-4.svg"
-grey = "#808890"  # readable on white and on black
-inks = dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), grey)
-matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "optdp", "font.size": 11, **inks})
-figure, both = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
+figure, both = canvas(1, 2, figsize=(9, 3.4), sharey=True)
 for axes, (share, window, colour, prior, errors, mae, baseline) in zip(both, panels, strict=True):
     axes.bar(window, [2 * value / max(prior) for value in prior], width=0.9, color=grey, alpha=0.25)
     axes.axhline(baseline, color=grey, linewidth=2.5)
@@ -36,7 +25,5 @@ for axes, (share, window, colour, prior, errors, mae, baseline) in zip(both, pan
     axes.axhline(mae, color=colour, linestyle="--", linewidth=1.3)
     axes.text(window[-1], mae + 0.08, f"optdp, mean {mae:.2f}", ha="right", color=colour)
     axes.set(title=f"Bin(100, {share}), grey: how likely", xlabel="true count", ylim=(0, 3.8))
-    axes.spines[["top", "right"]].set_visible(False)
 both[0].set_ylabel("mean absolute error")
-figure.savefig(place, transparent=True, metadata={"Date": None} if place.endswith(".svg") else None)
-print(f"wrote {place}")
+keep(figure, "figure-4.svg")

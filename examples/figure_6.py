@@ -8,10 +8,12 @@ The picture in the documentation: python figure_6.py figure-6.svg 50
 
 import sys
 
+from pictures import canvas, grey, keep
+
 from optdp import MultiLTE, Population, caution, solve
 
 people = int(sys.argv[2]) if len(sys.argv) > 2 else 15
-problem = MultiLTE([Population.binomial(people, share) for share in ("0.1", "0.2")], epsilon="0.3")
+problem = MultiLTE([Population.binomial(people, share) for share in ("0.1", "0.2")], epsilon="0.3", method="joint")
 first = solve(problem)
 print(f"all people uncertain: error {first.mae:.3f}, geometric {first.baseline_mae:.3f}")
 rows = [("1", 0.0, first.mae)]
@@ -22,20 +24,9 @@ for found in caution(problem, ["0.6", "0.3", "0.1"]):
     rows.append((share, found.mae, found.robust_mae))
     print(f"{share:<11} {found.mae:<7.3f} {real:<29} {found.robust_mae:<7.3f} 0.30")
 
-try:
-    import matplotlib
-    from matplotlib import pyplot as plt
-except ImportError:
-    print("no picture: matplotlib is not installed (pip install 'optdp[plot]')")
-    sys.exit(0)
-
-place = sys.argv[1] if len(sys.argv) > 1 else "figure-6.svg"
-grey = "#808890"  # readable on white and on black
-inks = dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), grey)
-matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "optdp", "font.size": 11, **inks})
-figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
+figure, axes = canvas(figsize=(7, 3.4))
 axes.axhline(first.baseline_mae, color=grey, linewidth=2.5)
-axes.text(3.4, first.baseline_mae - 0.25, "geometric noise", ha="right")
+axes.text(-0.4, first.baseline_mae - 0.25, "geometric noise", ha="left")
 places = range(len(rows))
 axes.bar(
     [x - 0.2 for x in places],
@@ -50,7 +41,5 @@ axes.bar(
 )
 axes.set(xlabel="share of the people that is uncertain", ylabel="mean absolute error", ylim=(0, 4.2))
 axes.set_xticks(list(places), [row[0] for row in rows])
-axes.spines[["top", "right"]].set_visible(False)
 axes.legend(frameon=False, fontsize=9, loc="upper center", ncols=2)
-figure.savefig(place, transparent=True, metadata={"Date": None} if place.endswith(".svg") else None)
-print(f"wrote {place}")
+keep(figure, "figure-6.svg")

@@ -7,11 +7,13 @@ The picture in the documentation: python figure_8.py figure-8.svg 30
 
 import sys
 
+from pictures import canvas, grey, keep
+
 from optdp import MultiLTE, Population, SingleLTE, errors_by_input, errors_by_total, solve
 
 law = ["0.5", "0.2", "0.15", "0.1", "0.05"]
 people = int(sys.argv[2]) if len(sys.argv) > 2 else 12
-plan = solve(MultiLTE([Population.iid(people, law)] * 2, epsilon="0.3"))
+plan = solve(MultiLTE([Population.iid(people, law)] * 2, epsilon="0.3", method="joint"))
 whole = solve(SingleLTE(Population.iid(2 * people, law), epsilon="0.3"))  # one entity with all data, never worse
 geometric = plan.baseline_mae
 print(f"on average: plan {plan.mae:.3f}, one entity {whole.mae:.3f}, geometric {geometric:.3f}")
@@ -25,18 +27,7 @@ for item in likely:
     if gap >= 0 and gap % 6 == 0:
         print(f"{gap:<10} {item.probability:<12.1e} {item.error:<8.3f} {alone[item.total]:.3f}")
 
-try:
-    import matplotlib
-    from matplotlib import pyplot as plt
-except ImportError:
-    print("no picture: matplotlib is not installed (pip install 'optdp[plot]')")
-    sys.exit(0)
-
-place = sys.argv[1] if len(sys.argv) > 1 else "figure-8.svg"
-grey = "#808890"  # readable on white and on black
-inks = dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), grey)
-matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "optdp", "font.size": 11, **inks})
-figure, axes = plt.subplots(figsize=(8, 3.4), layout="constrained")
+figure, axes = canvas(figsize=(8, 3.4))
 gaps, most = [item.total - mean for item in likely], max(item.probability for item in likely)
 axes.bar(gaps, [geometric * item.probability / most for item in likely], width=0.9, color=grey, alpha=0.25)
 axes.axhline(geometric, color=grey, linewidth=2.5)
@@ -47,7 +38,5 @@ axes.plot(gaps, ours, color="#2f81f7", linewidth=1.3, label=f"one entity, never 
 axes.set(
     xlabel="distance of the true sum from its mean (grey: how likely)", ylabel="mean absolute error", ylim=(0, None)
 )
-axes.spines[["top", "right"]].set_visible(False)
 axes.legend(frameon=False, fontsize=9)
-figure.savefig(place, transparent=True, metadata={"Date": None} if place.endswith(".svg") else None)
-print(f"wrote {place}")
+keep(figure, "figure-8.svg")

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from optdp.numbers.draws import Source
+from optdp.numbers.source import Source
 from optdp.order.sources import column_csv, from_points, points_csv
 from optdp.order.study import crescents, local_truth, nearest, nearest_model
 from optdp.order.tradeoff import attack_curve, learnability_curve, radius_sweep

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from optdp.numbers.draws import Source
+from optdp.numbers.source import Source
 from optdp.order.sources import column_csv, edges_csv, from_graph
 from optdp.order.study import nearest_by_hops
 from optdp.order.tradeoff import alpha_sweep, attack_curve, width_sweep

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from optdp.numbers.draws import Source
+from optdp.numbers.source import Source
 from optdp.order.mechanism import ratio
 from optdp.order.study import (
     COLOURS,

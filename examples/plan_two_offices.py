@@ -9,7 +9,7 @@ from pathlib import Path
 from optdp import MultiLTE, Population, solve, verify_plan
 
 # 25 people in each office; each is away with probability one half, independently.
-problem = MultiLTE([Population.binomial(25, "0.5")] * 2, epsilon="0.5")
+problem = MultiLTE([Population.binomial(25, "0.5")] * 2, epsilon="0.5", method="joint")
 
 # Design time: one plan for both, and what it is worth.
 plan = solve(problem)

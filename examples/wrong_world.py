@@ -13,9 +13,9 @@ def world(share):
 half_known = [office.conservative("0.5") for office in world("0.5")]
 doubts = [world("0.45"), world("0.55"), half_known]  # privacy must hold in these worlds too
 
-narrow = solve(MultiLTE(world("0.5"), epsilon="0.5"))
-robust = solve(MultiLTE(world("0.5"), epsilon="0.5", also=doubts))
-careful = solve(MultiLTE(world("0.5"), epsilon="0.5", fallback_epsilon=2))
+narrow = solve(MultiLTE(world("0.5"), epsilon="0.5", method="joint"))
+robust = solve(MultiLTE(world("0.5"), epsilon="0.5", also=doubts, method="joint"))
+careful = solve(MultiLTE(world("0.5"), epsilon="0.5", fallback_epsilon=2, method="joint"))
 plans = {"one world": narrow, "four worlds": robust, "fallback 2": careful}
 errors = ", ".join(f"{name} {plan.mae:.3f}" for name, plan in plans.items())
 print(f"mean absolute error: {errors}, geometric {narrow.baseline_mae:.3f}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from optdp.errors import ProblemError
 from optdp.mechanism.cuts import WORD, Cuts
 from optdp.mechanism.drawing import Drawing
-from optdp.numbers.draws import Source
 from optdp.numbers.exact import check_whole, shown, whole_input
+from optdp.numbers.source import Source
 
 if TYPE_CHECKING:
     from optdp.mechanism.added_noise import AddedNoise
     from optdp.mechanism.matrix import NoiseMatrix
 
-    Mechanism = NoiseMatrix | AddedNoise
+    Mechanism: TypeAlias = NoiseMatrix | AddedNoise
 
 BLOCK = 1 << 18
 """Draws that are made together."""

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from optdp.errors import ProblemError
 from optdp.mechanism.cuts import END, LIMBS, Cuts, NoiseCuts, of_noise, of_row, words_of
+from optdp.mechanism.share_cuts import of_share
 
 if TYPE_CHECKING:
     from optdp.mechanism.added_noise import AddedNoise
@@ -56,6 +57,8 @@ class Drawing:
     """The centres of each of them, one for each of its cuts."""
     added: bool = False
     """Whether what is drawn is added to the input."""
+    common: bool = False
+    """Whether the word is one that all parties of a plan share: then nobody may draw one alone."""
 
     @property
     def slots(self) -> int:
@@ -161,8 +164,6 @@ def drawing(matrix: NoiseMatrix) -> Drawing:
 
 def share_drawing(shared: SharedNoise) -> Drawing:
     """How reports with a share of noise are drawn. Without a table there is one row that serves no output."""
-    from optdp.mechanism.share_cuts import of_share
-
     if shared.last * abs(shared.factor) >= 1 << 52:
         raise ProblemError(f"An input times its factor must stay below 2^52. Found inputs up to {shared.last:,}.")
     rows, moves = shared.rows or (((0, shared.denominator),),), shared.contraction or ()

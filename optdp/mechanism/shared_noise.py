@@ -24,8 +24,10 @@ from flint import arb
 from optdp.errors import ArtifactError, ProblemError
 from optdp.mechanism.drawing import Drawing, share_drawing
 from optdp.mechanism.matrix import Bits, Row
+from optdp.mechanism.share_cuts import fits
 from optdp.numbers.exact import check_whole, whole_input
 from optdp.numbers.sgdl import SGDL
+from optdp.numbers.source import Source
 from optdp.objects import Public
 
 NOTHING = (0, -1)
@@ -158,8 +160,6 @@ class SharedNoise(Public):
         **not private**.
         """
         from optdp.mechanism.columns import repeated
-        from optdp.mechanism.share_cuts import fits
-        from optdp.numbers.draws import Source
 
         check_whole(size, "size", 0)
         x, source = whole_input(x), Source(seed)

@@ -9,6 +9,9 @@ KINDS = (
         problem="optdp.plan.problem:MultiLTE",
         solve="optdp.plan.solve:solve_plan",
         target="optdp.plan.format:check_target",
+        linear=True,
+        formulate="optdp.plan.statements:statements",
         bounded=True,
+        measure="optdp.comparison.measure:Plan",
     ),
 )

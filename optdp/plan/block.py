@@ -2,19 +2,21 @@
 
 With the others fixed both the privacy of every person in every party and the error of the aggregate are linear in one
 party's table `r`. Write `y_k(s) = sum over x of law_k(x) r(x, s)` for its laws (one for each secret of its people, one
-prior for each world). A `View` is two laws of the aggregate that must look alike: `y_a` or `y_b` added to an
+prior for each world). A `SeenPair` is two laws of the aggregate that must look alike: `y_a` or `y_b` added to an
 independent rest.
 
     minimise    sum over x, s of  prior(x) cost(s - f x) r(x, s)
     subject to  sum over s of r(x, s) = 1                                              every input x
                 (rest_a * y_a)(S) <= e^eps (rest_b * y_b)(S), and the reverse          every view, every aggregate S
                 r(x, s) <= e^f r(x', s)                                                adjacent inputs, with a fallback
+                sum over x, s of given_t(x, s) r(x, s) <= 1 + z                        every sum t, with `never_worse`
 
 where `cost(d) = E |d + N|` and `N` is the error of the others. Probabilities span fifty decades while a solver's
 tolerances are absolute, so everything is posed relative to the table at hand: the unknown of an output is divided by
 its present probability and the row of an aggregate by its own. Then a coefficient is the probability of the report
 given the aggregate, and every row sums to about 1. Few entries of an optimal table and few rows matter, so both are
-generated: rows when they are violated, entries when the prices of the rows say that they pay.
+generated: rows when they are violated, entries when the prices of the rows say that they pay. The violation `z` of
+`never_worse` has a price in the objective, so that a start need not keep it.
 
 Where the simplex method ends depends on the last bit of every coefficient, so that all are computed in one order
 (`numbers/ordered.py`): the same program, and so the same table, on every machine.
@@ -29,11 +31,15 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from optdp.numbers.ordered import Array, convolve, exp, log, product, total
-from optdp.programs.highs import new_highs, run
+from optdp.numbers.exact import log
+from optdp.numbers.ordered import Array, convolve, exp, product, total
+from optdp.programs.backends import chosen
+from optdp.programs.growing import solved
+from optdp.programs.highs import new_highs
 from optdp.work import check
 from optdp.work.account import Effort
 
+STATUS = highspy.HighsModelStatus
 SMALLEST = 1e-12
 """Coefficients below this are left out."""
 TOLERANCE = 1e-9
@@ -41,12 +47,16 @@ ROUNDS = 200
 """How often rows and entries are added before a step is given up."""
 MOST_WORK = (75_000_000, 5_000)
 """A block is given up after so much work (`Effort`), and so much more for each entry."""
+KEPT = 1 - 1e-6
+"""The share of the error that `never_worse` allows which is spent: the rest is for rounding."""
+FAINT = 1e-8
+"""Coefficients of a sum below this are left out: together they are less than what is kept."""
 AT_ONCE = 40
 """The most rows that one direction of a view adds in one round, evenly spread over the violated ones."""
 
 
 @dataclass(frozen=True)
-class View:
+class SeenPair:
     """`rest_one * y_one` and `rest_other * y_other` must stay within `epsilon` of each other."""
 
     one: int
@@ -82,15 +92,19 @@ def steepest(table: Array) -> float:
 
 
 @dataclass(frozen=True)
-class Block:
+class TableProgram:
     """One party's program: see above."""
 
     weights: Array
     """The laws of the input, one a row; the first is the prior of the objective."""
     cost: Array
     """What a report costs, for each input and output."""
-    views: tuple[View, ...]
+    views: tuple[SeenPair, ...]
     chain: float | None
+    given: Array | None = None
+    """With `never_worse`, for each sum, input and output: the error given the sum, as a share of what is allowed."""
+    price: float = 0.0
+    """What it costs to exceed that, by the share."""
 
     def excess(self, table: Array) -> float:
         """The largest log-quotient of any view, as a multiple of what is allowed."""
@@ -98,12 +112,16 @@ class Block:
         worst = max((view.excess(y) for view in self.views), default=0.0)
         return worst if self.chain is None else max(worst, steepest(table) / self.chain)
 
+    def beyond(self, table: Array) -> float:
+        """By how much the error given some sum exceeds what is allowed, as a share of that."""
+        return 0.0 if self.given is None else max(float(total(self.given * table, axis=(1, 2)).max()) - KEPT, 0.0)
+
     def objective(self, table: Array) -> float:
-        return float(total(self.weights[0][:, None] * self.cost * table))
+        return float(total(self.weights[0][:, None] * self.cost * table)) + self.price * self.beyond(table)
 
 
 def improve(
-    block: Block, table: Array, floor: float, slack: float, patience: float = 1e-6, effort: Effort | None = None
+    block: TableProgram, table: Array, floor: float, slack: float, patience: float = 1e-6, effort: Effort | None = None
 ) -> Array | None:
     """The best table for the block, or None if the solver fails; privacy is asked for at `epsilon (1 - slack)`.
 
@@ -116,11 +134,11 @@ def improve(
 class _Relative:
     """The program relative to a table.
 
-    Unknown: first `v_k(s) = y_k(s) / present(s)`, then `t(x, s)` with `r = floor + scale t` for the entries so far.
-    Rows: the sum of each input, the definition of each `v`, the chain, and the aggregates so far.
+    Unknown: first `v_k(s) = y_k(s) / present(s)`, then `z`, then `t(x, s)` with `r = floor + scale t` for the entries
+    so far. Rows: the sum of each input, the definition of each `v`, the sums, the chain, and the aggregates so far.
     """
 
-    def __init__(self, block: Block, table: Array, floor: float, slack: float, effort: Effort) -> None:
+    def __init__(self, block: TableProgram, table: Array, floor: float, slack: float, effort: Effort) -> None:
         self.block, self.table, self.slack, self.effort = block, table, slack, effort
         self.inputs, self.outputs = table.shape
         self.floor = floor / self.outputs
@@ -138,6 +156,9 @@ class _Relative:
             primal_feasibility_tolerance=TOLERANCE,
             dual_feasibility_tolerance=TOLERANCE,
         )
+        given = np.zeros((0, *table.shape)) if block.given is None else block.given
+        self.given = np.where(given > FAINT, given, 0.0)
+        self.columns = len(self.now) * self.outputs + (block.given is not None)  # the `v`, and `z`
         self.most = min(effort.spent + MOST_WORK[0] + MOST_WORK[1] * table.size, effort.most)
 
     def solve(self, patience: float) -> Array | None:
@@ -169,23 +190,28 @@ class _Relative:
         looked = sum(len(view.rest_one) + len(view.rest_other) for view in self.block.views) * self.outputs
         self.effort.convolved(looked, any(view.rest_one.dtype != np.float64 for view in self.block.views))
         self.effort.convolved(3 * self.block.weights.size * self.outputs, True)
-        status = self._limited()
-        if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kIterationLimit):
+        if not chosen.get().own:
+            self._limited()
+            return self.answer.x is not None and self.effort.spent < self.most
+        self._limited()
+        if self.highs.getModelStatus() not in (STATUS.kOptimal, STATUS.kIterationLimit):
             self.highs.clearSolver()
             self.highs.setOptionValue("presolve", "off")
-            status = self._limited()
-        return bool(status == highspy.HighsModelStatus.kOptimal)
+            if self.block.given is not None:  # the rows of rare sums may be too much for the primal one
+                self.highs.setOptionValue("simplex_strategy", 1)
+            self._limited()
+        return self.answer.status == "optimal"
 
-    def _limited(self) -> highspy.HighsModelStatus:
+    def _limited(self) -> None:
         rows = max(self.highs.getNumRow(), 1)
         left = max((self.most - self.effort.spent) // rows, 0)
         self.highs.setOptionValue("simplex_iteration_limit", int(min(left, highspy.kHighsIInf)))
-        run(self.highs)
-        self.effort.spent += rows * max(self.highs.getInfo().simplex_iteration_count, 0)
-        return self.highs.getModelStatus()
+        self.answer = solved(self.highs)
+        self.effort.spent += rows * (rows if self.answer.iterations is None else self.answer.iterations)
 
     def _table(self) -> Array:
-        values = np.array(self.highs.getSolution().col_value)[len(self.now) * self.outputs :]
+        assert self.answer.x is not None
+        values = self.answer.x[self.columns :]
         table = np.zeros(self.inputs * self.outputs)
         table[self.entries] = np.maximum(values, 0.0)
         table = table.reshape(self.table.shape) * self.scale + self.floor
@@ -199,17 +225,19 @@ class _Relative:
         chain = 0 if self.block.chain is None else 2 * (inputs - 1) * self.outputs
         # Written for `r`, the chain loses what the floor adds: r <= e^f r' holds for the floor itself.
         right = np.concatenate([np.full(inputs, 1.0 - self.floor * self.outputs), -known])
+        limits = np.concatenate([KEPT - self.floor * total(self.given, axis=(1, 2)), np.zeros(chain)])
         model = highspy.HighsLp()
-        model.num_row_, model.num_col_ = len(right) + chain, laws * self.outputs
-        model.col_cost_ = np.zeros(model.num_col_)
+        model.num_row_, model.num_col_ = len(right) + len(limits), self.columns
+        own, sums = laws * self.outputs, len(self.given)
+        model.col_cost_ = np.concatenate([np.zeros(own), np.full(self.columns - own, self.block.price)])
         model.col_lower_ = np.zeros(model.num_col_)
         model.col_upper_ = np.full(model.num_col_, highspy.kHighsInf)
-        model.row_lower_ = np.concatenate([right, np.full(chain, -highspy.kHighsInf)])
-        model.row_upper_ = np.concatenate([right, np.zeros(chain)])
+        model.row_lower_ = np.concatenate([right, np.full(len(limits), -highspy.kHighsInf)])
+        model.row_upper_ = np.concatenate([right, limits])
         model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        model.a_matrix_.start_ = np.arange(model.num_col_ + 1, dtype=np.int32)
-        model.a_matrix_.index_ = inputs + np.arange(model.num_col_, dtype=np.int32)
-        model.a_matrix_.value_ = -np.ones(model.num_col_)
+        model.a_matrix_.start_ = np.concatenate([np.arange(own + 1), np.full(self.columns - own, own + sums)])
+        model.a_matrix_.index_ = inputs + np.arange(own + sums, dtype=np.int32)
+        model.a_matrix_.value_ = -np.ones(own + sums)
         self.highs.passModel(model)
 
     def _add_entries(self, wanted: Any) -> None:
@@ -221,9 +249,11 @@ class _Relative:
         size, laws = self.scale[x, s], len(self.now)
         rows = [x] + [self.inputs + k * self.outputs + s for k in range(laws)]
         values = [size] + [self.block.weights[k, x] * size / self.present[s] for k in range(laws)]
+        rows += [np.full(len(fresh), self.inputs + laws * self.outputs + k) for k in range(len(self.given))]
+        values += [own[x, s] * size for own in self.given]
         if self.block.chain is not None:
             grow = exp(-self.block.chain * (1 - self.slack))
-            base = self.inputs + laws * self.outputs
+            base = self.inputs + laws * self.outputs + len(self.given)
             half = (self.inputs - 1) * self.outputs
             # Row (x, s) of the first half: grow r(x+1, s) <= r(x, s); of the second: grow r(x, s) <= r(x+1, s). Each
             # is divided by the larger of the two scales.
@@ -252,14 +282,17 @@ class _Relative:
 
         The entries of an input sum to 1, so that no more than its largest saving can be gained by it.
         """
-        if self.listed.all():
+        dual, laws = self.answer.duals, len(self.now) * self.outputs
+        if self.listed.all() or dual is None:
             return None
-        dual = np.array(self.highs.getSolution().row_dual)[: self.inputs + len(self.now) * self.outputs]
-        price, worth = dual[: self.inputs], dual[self.inputs :].reshape(len(self.now), self.outputs)
+        price, worth = dual[: self.inputs], dual[self.inputs : self.inputs + laws].reshape(len(self.now), self.outputs)
         reduced = self.cost / self.scale - price[:, None] - product(self.block.weights.T, worth / self.present)
+        for value, own in zip(dual[self.inputs + laws :].tolist(), self.given, strict=False):
+            if value:
+                reduced = reduced - value * own
         reduced = np.where(self.listed, 0.0, reduced)
         gains = np.maximum(-reduced.min(axis=1), 0.0)
-        if total(gains) <= patience * max(self.highs.getInfo().objective_function_value, 1e-12):
+        if total(gains) <= patience * max(self.answer.objective, 1e-12):
             return None
         chosen = np.zeros(reduced.shape, dtype=bool)
         few = min(3, self.outputs)

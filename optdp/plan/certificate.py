@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +12,7 @@ from optdp.numbers.exact import figure, show
 from optdp.objects import Public
 from optdp.people.population import Population
 from optdp.plan.problem import MultiLTE
-from optdp.sheet import Listing, decimal
+from optdp.sheet import Cell, Listing, decimal
 from optdp.single.problem import SingleLTE
 
 EXPLANATION = (
@@ -22,10 +23,19 @@ EXPLANATION = (
 """The one sentence that goes with every epsilon of a plan."""
 
 
+SEEDED = (
+    " All parties share a secret word, fresh for each release: who learns it, as every party does, can read a party's "
+    "input from its report, and much about it from the sum."
+)
+"""What is added for plans with a common word."""
+
+
 def meaning(problem: MultiLTE) -> str:
     """What the epsilon of a plan means, in a sentence or two."""
+    if problem.method == "inside":
+        return _meaning_inside(problem)
     if not problem.watched and problem.method != "alone":
-        return EXPLANATION
+        return EXPLANATION + (SEEDED if problem.method == "seeded" else "")
     known = list(dict.fromkeys(one.knows for one in problem.observers))
     if len(known) == 1:
         who = f"somebody who knows {known[0]}"
@@ -47,6 +57,24 @@ def meaning(problem: MultiLTE) -> str:
     )
 
 
+def _meaning_inside(problem: MultiLTE) -> str:
+    """What epsilon means where the release is drawn inside a secure computation."""
+    count = len(problem.parties)
+    some = count - problem.honest
+    who = "any one party, who also knows" if some == 1 else f"any {some} parties together, who also know"
+    knows = (
+        f", and against {who} what each of their own people contributes"
+        if some
+        else ". A party that uses what it knows of its own people knows more: say so with honest"
+    )
+    return (
+        f"epsilon bounds how far the release moves the belief about one person: at most {show(problem.epsilon)} "
+        f"against somebody who knows {problem.observers[0].knows}{knows}. Inputs and noise are seen by nobody while "
+        f"all parties follow the protocol and at most {(count - 1) // 2} of the {count} put together what they hold. "
+        "People must be independent of each other, and it is about one release."
+    )
+
+
 @dataclass(frozen=True)
 class PlanCertificate(Public):
     """Proved figures of a plan. An epsilon of None is infinite, or nothing is proved of it."""
@@ -56,11 +84,13 @@ class PlanCertificate(Public):
     ordinary: tuple[Fraction | None, ...]
     """For each party the ordinary epsilon of its own table, whatever is known about everything else."""
     own_mae: tuple[Fraction, ...]
-    """For each party the mean absolute error of its own report, an upper bound."""
+    """For each party the mean absolute error of its own report, or of a release drawn inside, an upper bound."""
     mae: Fraction
     """Mean absolute error of the aggregate under the priors, an upper bound."""
     mse: Fraction
     """Mean squared error of the aggregate under the priors, an upper bound."""
+    worst_mae: Fraction | None = None
+    """With `never_worse`, the largest mean absolute error given any sum, an upper bound."""
     told = ("epsilon", "mae", "mse")
     none = "infinite"
 
@@ -75,6 +105,8 @@ class PlanCertificate(Public):
             _check(f"epsilon of the people of party {i}", found, problem.epsilon)
             if problem.fallback_epsilon is not None:
                 _check(f"the ordinary epsilon of party {i}", ordinary, problem.fallback_epsilon)
+        if problem.most_error is not None:
+            _check("the mean absolute error given any sum", self.worst_mae, problem.most_error)
 
 
 def largest(epsilons: tuple[Fraction | None, ...]) -> Fraction | None:
@@ -99,6 +131,36 @@ def listed_parties(problem: MultiLTE, parties: list[dict[str, Any]]) -> Listing:
     return Listing(("party", "people", "own MAE", "epsilon", "ordinary epsilon"), rows)
 
 
+@dataclass(frozen=True)
+class Tried:
+    """What came of one method, where all were tried."""
+
+    method: str
+    value: float | None
+    """The objective; None if it found nothing."""
+    note: str
+    assumes: str
+    protects: str
+
+    def summary(self) -> dict[str, Any]:
+        """As `--json` prints it."""
+        return asdict(self)
+
+
+def listed_methods(tried: Sequence[Tried], chosen: str, objective: str) -> Listing:
+    """A line for each method: its error, what it assumes, whom it protects from."""
+    rows = tuple(
+        (
+            Cell(one.method, "strong" if one.method == chosen else ""),
+            f"not used: {one.note}" if one.value is None else f"{one.value:.6f}",
+            one.assumes,
+            one.protects,
+        )
+        for one in tried
+    )
+    return Listing(("method", objective.upper(), "assumes", "protects against"), rows)
+
+
 def bounding(problem: MultiLTE) -> SingleLTE | None:
     """The problem of one entity that holds everybody's data: its optimum bounds every plan; None if that is not proved.
 
@@ -108,8 +170,11 @@ def bounding(problem: MultiLTE) -> SingleLTE | None:
     merged population (docs/mathematics.md, Proposition 11). With people that differ, contributions beyond 1, or
     coefficients, a plan can be *better* than the best matrix on totals, and no bound is given. With observers who all
     know the same, permutations of the people only permute what they hold possible, so that the merged table keeps its
-    promise against that observer of everybody.
+    promise against that observer of everybody. Of a release that is drawn inside it is the program that was solved: a
+    bound for every table of the total that is private against all coalitions.
     """
+    if problem.method == "inside":
+        return problem.merged
     if any(factor != 1 for factor in problem.f) or len(set(problem.observers)) > 1:
         return None
     populations = []

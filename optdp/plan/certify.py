@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, combinations, groupby
 from typing import TypeVar
 
 import flint
@@ -22,6 +22,7 @@ from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import ball, log_upper, precision, upper_fraction
 from optdp.numbers.pmf import Pmf
 from optdp.people.population import Population
+from optdp.plan.by_total import worst_sum
 from optdp.plan.certificate import PlanCertificate, largest
 from optdp.plan.problem import MultiLTE, each_once
 from optdp.plan.products import worst_products
@@ -127,7 +128,7 @@ def certify_plan(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> PlanCertif
     _check_tables(problem, tables)
     largest_inputs = [party.largest for party in problem.parties]
     keys = [(table.inputs, table.last, table.rows, most) for table, most in zip(tables, largest_inputs, strict=True)]
-    ordinary = each_once(keys, lambda i: _ordinary(problem, i, tables[i]))
+    ordinary = each_once(keys, lambda i: ordinary_of(problem, i, tables[i]))
     if problem.method == "alone":
         epsilons = _alone_epsilons(problem, tables)
     elif problem.watched:
@@ -139,7 +140,8 @@ def certify_plan(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> PlanCertif
         distinct = {id(law): law for law in laws}
         means = {name: upper_fraction(law.mean(1) + law.beyond_mean) for name, law in distinct.items()}
         mae, mse = aggregate_errors(laws)
-    return PlanCertificate(epsilons, tuple(ordinary), tuple(means[id(law)] for law in laws), mae, mse)
+    worst = None if problem.never_worse is None else worst_sum(problem, tables).mae
+    return PlanCertificate(epsilons, tuple(ordinary), tuple(means[id(law)] for law in laws), mae, mse, worst)
 
 
 def _alone_epsilons(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> tuple[Fraction | None, ...]:
@@ -200,13 +202,13 @@ class PartyReports:
 
 @dataclass(frozen=True)
 class StepComparison:
-    """What whoever sees the sum of `honest` parties compares: a step from `contribution` on of a kind of person of one
-    of them, two laws, and their supports."""
+    """What whoever sees the sum of `honest` parties compares: two contributions of a kind of person of one of them, two
+    laws, and their supports."""
 
     honest: tuple[int, ...]
     party: int
     person: int
-    contribution: int
+    contributions: tuple[int, int]
     one: arb_poly
     other: arb_poly
     reached: tuple[int, int]
@@ -216,6 +218,7 @@ def _epsilons(
     problem: MultiLTE, tables: Sequence[NoiseMatrix], worlds: Sequence[Sequence[Population]]
 ) -> tuple[Fraction | None, ...]:
     """The largest log-quotient over worlds, sets of honest parties, secrets and aggregates, for each party."""
+    every = problem.adjacency == "all"
     for bits in PRECISIONS:
         with precision(bits):
             worst: list[Fraction | None] = [Fraction(1)] * len(tables)
@@ -223,23 +226,35 @@ def _epsilons(
             for world in worlds:
                 reports = reports_of(world, tables)
                 found: list[Fraction | None] = [Fraction(1)] * len(tables)
-                exact = _quotients(problem.honest, reports, found) and exact
+                exact = raise_quotients(comparisons(problem.honest, reports, every), found) and exact
                 pairs = zip(worst, _alike(reports, found), strict=True)  # who is alike here need not be elsewhere
                 worst = [largest(pair) for pair in pairs]
         if exact or bits == PRECISIONS[-1]:
             break
-    moves = [abs(f) * party.largest for world in worlds for f, party in zip(problem.f, world, strict=True)]
-    reach = max(problem.sensitivity, *moves)
     return tuple(
-        None if ratio is None else log_upper(ratio) * reach / abs(factor)
-        for ratio, factor in zip(worst, problem.f, strict=True)
+        None if ratio is None else log_upper(ratio) * times
+        for ratio, times in zip(worst, steps_of(problem, worlds), strict=True)
     )
 
 
+def steps_of(problem: MultiLTE, worlds: Sequence[Sequence[Population]]) -> list[Fraction]:
+    """For each party how many comparisons of one of its people make a whole contribution."""
+    if problem.adjacency == "all":
+        return [Fraction(1)] * len(problem.f)
+    moves = [abs(f) * party.largest for world in worlds for f, party in zip(problem.f, world, strict=True)]
+    return [Fraction(max(problem.sensitivity, *moves), abs(factor)) for factor in problem.f]
+
+
 def reports_of(world: Sequence[Population], tables: Sequence[NoiseMatrix]) -> list[PartyReports]:
-    """The reports of every party in one world; equal parties are looked at once and share an object."""
+    """The reports of every party in one world; equal parties are looked at once and share an object.
+
+    `outputs` tells them apart as well: the laws are counted from the first.
+    """
     pairs = list(zip(world, tables, strict=True))
-    keys = [(str(population.spec), table.inputs, table.rows, table.denominator) for population, table in pairs]
+    keys = [
+        (str(population.spec), table.inputs, table.outputs, table.rows, table.denominator)
+        for population, table in pairs
+    ]
     return each_once(keys, lambda i: _reports(*pairs[i]))
 
 
@@ -249,38 +264,44 @@ def _alike(reports: Sequence[PartyReports], worst: Sequence[Fraction | None]) ->
     return [largest(tuple(worst[j] for j, other in enumerate(reports) if other is own)) for own in reports]
 
 
-def comparisons(honest: int, reports: Sequence[PartyReports]) -> Iterator[StepComparison]:
+def comparisons(honest: int, reports: Sequence[PartyReports], every: bool = False) -> Iterator[StepComparison]:
     """Every step of every kind of person of every honest party, for every set of honest parties.
+
+    With `every` any two contributions instead of steps.
 
     Of parties that are alike the first of the set stands for all.
     """
     for chosen in _sets(honest, reports):
         for i in sorted({id(reports[i]): i for i in reversed(chosen)}.values()):
             rest = [reports[j] for j in chosen if j != i]
-            around, beside = _product([other.total for other in rest]), _reach(other.support for other in rest)
+            around, beside = product_of([other.total for other in rest]), reach_of(other.support for other in rest)
             for kind, (laws, supports) in enumerate(zip(reports[i].kinds, reports[i].supports, strict=True)):
                 spend(len(laws) * (_steps(laws[0], around) + len(laws[0]) + len(around)), "laws of the aggregate")
-                columns, seen = [law * around for law in laws], [_sums(support, beside) for support in supports]
-                for w, (pair, reached) in enumerate(zip(pairwise(columns), pairwise(seen), strict=True)):
-                    yield StepComparison(chosen, i, kind, w, *pair, reached)
+                columns, seen = [law * around for law in laws], [sums_of(support, beside) for support in supports]
+                for w, v in combinations(range(len(laws)), 2):
+                    if every or v == w + 1:
+                        reached = seen[w], seen[v]
+                        yield StepComparison(chosen, i, kind, (w, v), columns[w], columns[v], reached)
 
 
-def _quotients(honest: int, reports: Sequence[PartyReports], worst: list[Fraction | None]) -> bool:
+def raise_quotients(steps: Iterable[StepComparison], worst: list[Fraction | None]) -> bool:
     """Raise `worst` to the largest quotients; whether every ball was narrow enough to tell."""
     exact = True
-    for step in comparisons(honest, reports):
+    for step in steps:
         known = worst[step.party]
         if known is None:
             continue
         if step.reached[0] != step.reached[1]:
             worst[step.party] = None
             continue
-        worst[step.party], sharp = _largest(step.one, step.other, places(step.reached[0]), known)
+        worst[step.party], sharp = largest_quotient(step.one, step.other, places(step.reached[0]), known)
         exact = exact and sharp
     return exact
 
 
-def _largest(one: arb_poly, other: arb_poly, values: Sequence[int], known: Fraction) -> tuple[Fraction | None, bool]:
+def largest_quotient(
+    one: arb_poly, other: arb_poly, values: Sequence[int], known: Fraction
+) -> tuple[Fraction | None, bool]:
     """An upper bound of the larger of `known` and every quotient of coefficients, and whether the balls are narrow.
 
     None, which is infinite, if a coefficient cannot be told from zero.
@@ -360,7 +381,7 @@ def _reports(population: Population, table: NoiseMatrix) -> PartyReports:
     return PartyReports(polynomials[0], tuple(kinds), reached[0], tuple(supports))
 
 
-def _product(factors: Sequence[arb_poly]) -> arb_poly:
+def product_of(factors: Sequence[arb_poly]) -> arb_poly:
     """The product of all; 1 if there are none."""
 
     def power(factor: arb_poly, count: int) -> arb_poly:
@@ -389,15 +410,15 @@ def places(support: int) -> list[int]:
     return [k for k, bit in enumerate(reversed(f"{support:b}")) if bit == "1"]
 
 
-def _reach(supports: Iterable[int]) -> int:
+def reach_of(supports: Iterable[int]) -> int:
     """Which sums can be reached."""
     result = 1
     for support in supports:
-        result = _sums(result, support)
+        result = sums_of(result, support)
     return result
 
 
-def _sums(one: int, other: int) -> int:
+def sums_of(one: int, other: int) -> int:
     """The support of the sum of two independent values: `one` moved to every place of `other`, run by run."""
     result, start = 0, 0
     for bit, run in groupby(reversed(f"{other:b}")):
@@ -412,7 +433,7 @@ def _sums(one: int, other: int) -> int:
     return result
 
 
-def _ordinary(problem: MultiLTE, party: int, table: NoiseMatrix) -> Fraction | None:
+def ordinary_of(problem: MultiLTE, party: int, table: NoiseMatrix) -> Fraction | None:
     """The ordinary epsilon of one table: adjacent inputs, times the largest contribution."""
     worst = Fraction(0)
     with precision():

@@ -54,7 +54,7 @@ from optdp.errors import ProblemError
 from optdp.mechanism.matrix import Row
 from optdp.numbers.ordered import Array, convolve, product, total
 from optdp.plan.parties import Cost, Entity, Integers, decay, expected_cost
-from optdp.programs.highs import solve_highs
+from optdp.programs.backends import answers
 from optdp.programs.program import LinearProgram
 
 DENOMINATOR = 1 << 62
@@ -259,25 +259,27 @@ class ContractionLP:
         return LinearProgram(np.concatenate(cost), matrix, lower, np.concatenate([equal, np.zeros(bounded)]))
 
     def solve(self) -> tuple[Array | None, float]:
-        """The contraction that HiGHS finds, for every input, if it can be made to satisfy (*), and its own error."""
+        """The contraction that a solver finds, for every input, if it can be made to satisfy (*), and its own error."""
         size, width = len(self.inputs), len(self.outputs)
         first, final, last = int(self.inputs[0]), int(self.inputs[-1]), self.entity.last
         weight, _, step = self.scales
         law = np.zeros(last + 1)
         law[first : final + 1] = weight / total(weight)
         program = self.to_program()
-        for solver in ("ipm", "simplex"):
-            answer = solve_highs(program, solver)
-            values = program.matrix @ answer.x  # an answer is judged by that, not by what the solver says of it
-            if max(np.max(program.lower - values), np.max(values - program.upper), np.max(-answer.x)) > TOLERANCE:
+        for answer in answers(program, "ipm", "simplex"):
+            x = answer.x
+            if x is None:
                 continue
-            found = np.maximum(answer.x[size * width : size * (width + size)].reshape(size, size) * step, 0)
+            values = program.matrix @ x  # an answer is judged by that, not by what the solver says of it
+            if max(np.max(program.lower - values), np.max(values - program.upper), np.max(-x)) > TOLERANCE:
+                continue
+            found = np.maximum(x[size * width : size * (width + size)].reshape(size, size) * step, 0)
             table = np.zeros((last + 1, last + 1))
             table[first : final + 1, first : final + 1] = found / total(found, axis=1, keepdims=True)
             table[:first], table[final + 1 :] = table[first], table[final]
             private = hidden(self.entity, table, law)
             if private is not None:
-                return private, float(product(program.cost, answer.x))
+                return private, float(product(program.cost, x))
         return None, math.inf
 
 
@@ -359,10 +361,11 @@ class CouplingLP:
         return LinearProgram((self.losses * self.scale).ravel(), matrix, equal, equal)
 
     def solve(self) -> Array | None:
-        """The best table that HiGHS finds, if its output laws are right."""
+        """The best table that a solver finds, if its output laws are right."""
         program = self.to_program()
-        for solver in ("simplex", "ipm"):
-            answer = solve_highs(program, solver)
+        for answer in answers(program, "simplex", "ipm"):
+            if answer.x is None:
+                continue
             table = self.trusted(answer.x.reshape(self.base.shape) * self.scale)
             if table is not None:
                 return table

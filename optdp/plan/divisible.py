@@ -28,8 +28,8 @@ from scipy.optimize import minimize_scalar
 from optdp.errors import ProblemError
 from optdp.mechanism.matrix import Row
 from optdp.mechanism.shared_noise import SharedNoise
-from optdp.numbers.exact import Number, figure, to_fraction
-from optdp.numbers.ordered import Array, exp, log
+from optdp.numbers.exact import Number, figure, log, to_fraction
+from optdp.numbers.ordered import Array, exp
 from optdp.plan.certificate import PlanCertificate
 from optdp.plan.contraction import (
     DENOMINATOR,
@@ -99,13 +99,13 @@ def design(
                 f"Entities that design alone may have inputs up to {LARGEST_INPUT}. Found 0..{population.last} for "
                 f'party {i}. Use coarser contributions, method = "joint" or "geometric".'
             )
-    kinds = len(Crowd(problem, Fraction(0)).counts)
-    announce(_seconds(problem), f"Noise that parties of {kinds} kinds design alone", FITS, progress)
+    kinds = len(DistinctParties(problem, Fraction(0)).counts)
+    announce(divisible_seconds(problem), f"Noise that parties of {kinds} kinds design alone", FITS, progress)
     baseline, interrupted = _shares(problem), False
     least = min(problem.step_epsilon(i) for i in range(len(problem.parties)))
     usual = Fraction(1, 10**6) + problem.honest * Fraction(1, 10**8) / least
     for times in RESERVES:
-        crowd = Crowd(problem, min(times * usual, Fraction(1, 2)))
+        crowd = DistinctParties(problem, min(times * usual, Fraction(1, 2)))
         tried: list[tuple[float, Fraction]] = []
         try:
             found, moved = _contractions(crowd, contraction, given, progress, tried)
@@ -133,7 +133,7 @@ def design(
     return baseline
 
 
-def _seconds(problem: MultiLTE) -> float:
+def divisible_seconds(problem: MultiLTE) -> float:
     """About how long a design takes: all levels for each kind of party."""
     alike = {(spelled(party), factor): party for party, factor in zip(problem.parties, problem.f, strict=True)}
     cells = [2.0 * abs(factor) * (width(party) / 2) ** 2 for (_, factor), party in alike.items()]
@@ -165,7 +165,7 @@ def _value(problem: MultiLTE, plan: SharedPlan) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Crowd:
+class DistinctParties:
     """The distinct parties of a problem; equal ones are designed once."""
 
     problem: MultiLTE
@@ -210,7 +210,11 @@ class Crowd:
 
 
 def _contractions(
-    crowd: Crowd, contraction: str, level: Fraction | None, progress: Progress, tried: list[tuple[float, Fraction]]
+    crowd: DistinctParties,
+    contraction: str,
+    level: Fraction | None,
+    progress: Progress,
+    tried: list[tuple[float, Fraction]],
 ) -> tuple[Fraction, list[Integers]]:
     """The level of noise and each distinct party's contraction; levels with their own errors are added to `tried`."""
     if contraction in FIRST:
@@ -237,7 +241,7 @@ def _contractions(
 
 
 def _best_level(
-    crowd: Crowd,
+    crowd: DistinctParties,
     most: float,
     errors: Callable[[list[Entity]], list[float]],
     progress: Progress,
@@ -267,7 +271,7 @@ def _grid(level: float) -> Fraction:
     return max(Fraction(math.floor(level * 8192), 8192), Fraction(1))
 
 
-def _largest_level(crowd: Crowd, moved: Sequence[Array]) -> float:
+def _largest_level(crowd: DistinctParties, moved: Sequence[Array]) -> float:
     """The least noise with which the contractions are private: they have made room for that."""
     entities, problem = crowd.entities(Fraction(1)), crowd.problem
 

@@ -4,12 +4,13 @@ Of finite tables every aggregate of every set of honest parties is looked at, an
 shares of noise the proof has factors (`optdp.plan.divisible_certify`): the largest quotient `Q` of the party's
 contracted input with geometric noise, which is reached at a point that is shown, times the spreads of the honest
 parties, which bound what rounding left. Where each table is private on its own, the worst report of the worst party is
-shown, in the worst of the worlds that its observer holds possible.
+shown, in the worst of the worlds that its observer holds possible; where the release is drawn inside, the worst release
+in the worst of the worlds of all coalitions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
@@ -18,19 +19,23 @@ from typing import Any, Literal
 from flint import arb
 
 from optdp.mechanism.matrix import NoiseMatrix
+from optdp.mechanism.seeded_maps import SeededMaps
 from optdp.mechanism.shared_noise import SharedNoise
 from optdp.numbers.exact import ball, decimal_up, precision, show
+from optdp.objects import Public
 from optdp.people.population import Population
-from optdp.plan.certify import PRECISIONS, StepComparison, comparisons, places, reports_of
+from optdp.plan.certify import PRECISIONS, StepComparison, comparisons, places, reports_of, steps_of
 from optdp.plan.divisible_certify import check_plan, leaks_of, smoothed, worst_set
 from optdp.plan.format import Table
+from optdp.plan.inside import common
 from optdp.plan.problem import MultiLTE
 from optdp.plan.products import crowds_of, worst_products
+from optdp.plan.seeded_certify import check_common, seeded_comparisons
 from optdp.single.explain import Pair, Sight, Tail, WorstInputs, exceeds, explain, sighted, worst_rows
 
 
 @dataclass(frozen=True)
-class WorstAggregate:
+class WorstAggregate(Public):
     """The aggregate that tells most about one person, for an observer who knows the priors.
 
     Worlds, parties and kinds of person (`person`) are counted from 0.
@@ -47,10 +52,10 @@ class WorstAggregate:
     sight: Sight
     spread: Fraction = Fraction(1)
     """With shares of noise, what the tables' rounding may add: this factor of the quotient is in no probability."""
-    seen: Literal["aggregate", "input with noise", "report"] = "aggregate"
+    seen: Literal["aggregate", "input with noise", "report", "release"] = "aggregate"
     """What the output is one of. With shares of noise the proof compares the party's own (contracted) input with all of
     the honest parties' noise; what the others add can only make the quotient smaller. Where each table is private on
-    its own it is the party's own report."""
+    its own it is the party's own report. Where it is drawn inside, it is the release, and the person is anybody's."""
     others: str = ""
     """With an observer in doubt, who is where in the worst of the worlds that are held possible."""
 
@@ -63,13 +68,14 @@ class WorstAggregate:
 
 
 @dataclass(frozen=True)
-class PlanExplanation:
+class PlanExplanation(Public):
     """Where the epsilons of a plan are reached."""
 
     worst: WorstAggregate | None
     """None if nothing finite is proved of shares of noise."""
     ordinary: tuple[WorstInputs, ...]
-    """For each party that of its own table; empty with shares of noise."""
+    """For each party that of its own table; of the one table if it is drawn inside; empty with shares of noise and with
+    a common word."""
 
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -81,12 +87,18 @@ class PlanExplanation:
 
 def explain_plan(problem: MultiLTE, tables: Sequence[Table]) -> PlanExplanation:
     """Where the epsilons of a plan are reached, whether they hold or not."""
+    seeded = [table for table in tables if isinstance(table, SeededMaps)]
+    if len(seeded) == len(tables):
+        check_common(problem, seeded)
+        return PlanExplanation(_worst_aggregate(problem, seeded), ())
     finite = [table for table in tables if isinstance(table, NoiseMatrix)]
     if len(finite) < len(tables):
         shares = [table for table in tables if isinstance(table, SharedNoise)]
         with precision():
             check_plan(problem, shares)  # the proof is for shares that add up to geometric noise
             return PlanExplanation(_worst_share(problem, shares), ())
+    if problem.method == "inside":
+        return _worst_release(problem, common(finite))
     if problem.method == "alone":
         worst = _worst_report(problem, finite)
     elif problem.watched:
@@ -117,6 +129,15 @@ def _worst_report(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> WorstAggr
     return max(found, key=_largest)
 
 
+def _worst_release(problem: MultiLTE, table: NoiseMatrix) -> PlanExplanation:
+    """The worst release that is drawn inside, seen by anybody or by the worst coalition."""
+    found = explain(problem.merged, table)
+    worst, everybody = found.worst, tuple(range(len(problem.parties)))
+    world = 0 if worst.world else worst.prior
+    who = (world, 0, everybody, 0 if worst.world else worst.person, worst.people, worst.contributions)
+    return PlanExplanation(WorstAggregate(*who, worst.sight, seen="release", others=worst.world), (found.ordinary,))
+
+
 def _worst_vertices(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> WorstAggregate:
     """The worst aggregate over all products of vertices, for an observer with doubts."""
     found, crowds = [], crowds_of(problem)
@@ -140,7 +161,10 @@ Place = tuple[StepComparison, int, arb, arb]
 """A step, an aggregate from the smallest on, and its coefficients in the two laws."""
 
 
-def _worst_aggregate(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> WorstAggregate:
+Finite = Sequence[NoiseMatrix] | Sequence[SeededMaps]
+
+
+def _worst_aggregate(problem: MultiLTE, tables: Finite) -> WorstAggregate:
     """The worst aggregate of all, for an observer who knows the priors."""
     for bits in PRECISIONS:  # the more, the narrower the balls, until every coefficient is told from zero
         with precision(bits):
@@ -150,12 +174,20 @@ def _worst_aggregate(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> WorstA
     return worst
 
 
-def _sighted_aggregate(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> tuple[WorstAggregate, bool]:
+def _compared(problem: MultiLTE, world: Sequence[Population], tables: Finite) -> Iterator[StepComparison]:
+    seeded = [table for table in tables if isinstance(table, SeededMaps)]
+    if seeded:
+        return seeded_comparisons(world, seeded)
+    finite = [own for own in tables if isinstance(own, NoiseMatrix)]
+    return comparisons(problem.honest, reports_of(world, finite), problem.adjacency == "all")
+
+
+def _sighted_aggregate(problem: MultiLTE, tables: Finite) -> tuple[WorstAggregate, bool]:
     """The worst aggregate of all, and whether no coefficient that has a mass may be zero."""
     found, sharp = [], True
     for number, world in enumerate(problem.worlds):
         best: dict[int, Place] = {}
-        for step in comparisons(problem.honest, reports_of(world, tables)):
+        for step in _compared(problem, world, tables):
             known = best.get(step.party)
             alone = step.reached[0] ^ step.reached[1]  # aggregates that only one of both secrets reaches
             for k in places(alone or step.reached[0]):
@@ -172,16 +204,16 @@ def _sighted_aggregate(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> tupl
     return max(found, key=_largest), sharp
 
 
-def _aggregate(problem: MultiLTE, tables: Sequence[NoiseMatrix], number: int, place: Place) -> WorstAggregate:
+def _aggregate(problem: MultiLTE, tables: Finite, number: int, place: Place) -> WorstAggregate:
     step, k, one, other = place
     own = [tables[i] for i in step.honest]
-    scale = ball(prod(table.denominator for table in own))  # the laws of reports leave it out
+    units = [table.denominator for table in own]  # the laws of reports leave them out; a common word has one
+    scale = ball(units[0] if isinstance(own[0], SeededMaps) else prod(units))
     output = k + sum(table.outputs[0] for table in own)
-    moves = [abs(f) * person.largest for world in problem.worlds for f, person in zip(problem.f, world, strict=True)]
-    factor = Fraction(max(problem.sensitivity, *moves), abs(problem.f[step.party]))  # for a whole contribution
+    factor = steps_of(problem, problem.worlds)[step.party]
     sight = sighted(output, one / scale, other / scale, factor, problem.epsilon)
-    w, people = step.contribution, problem.worlds[number][step.party].people[step.person].count
-    contributions = (w + 1, w) if one < other else (w, w + 1)
+    people = problem.worlds[number][step.party].people[step.person].count
+    contributions = step.contributions[::-1] if one < other else step.contributions
     return WorstAggregate(number, step.party, step.honest, step.person, people, contributions, sight)
 
 

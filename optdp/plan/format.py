@@ -1,9 +1,10 @@
 """A plan of several entities: a folder with `plan.json` and one artifact `party-i.json` for each party.
 
 `plan.json` holds the problem, the joint claim and the digest of every party's file. Each party's file carries the
-plan's identity: the SHA-256 of the problem and of all tables. So a file of another plan, or of another party, is told
-by either. The digests tell accidents, not attackers: `verify_tables` recomputes the joint claim from the tables alone,
-without a solver and without numpy.
+plan's identity, the SHA-256 of the problem and of all tables, and the digests of these tables: so the identity is
+recomputed from any file, and a file of another plan, or of another party, is told. The digests tell accidents, not
+attackers: `verify_tables` recomputes the joint claim from the tables alone, without a solver and without numpy.
+The folder may also have `parties.toml`, which says where the parties are.
 """
 
 from __future__ import annotations
@@ -26,13 +27,19 @@ from optdp.files import atomic, canonical
 from optdp.files.canonical import refused
 from optdp.mechanism.added_noise import table_only
 from optdp.mechanism.matrix import NoiseMatrix
+from optdp.mechanism.seeded_maps import SeededMaps
 from optdp.mechanism.shared_noise import SharedNoise
-from optdp.plan.certificate import PlanCertificate, bounding
-from optdp.plan.certify import EXPLICIT, MOST_SETS, certify_plan, number_of_sets
+from optdp.objects import Public
+from optdp.plan.bound_proof import bound_proves
+from optdp.plan.certificate import PlanCertificate
+from optdp.plan.certify import EXPLICIT, MOST_SETS, certify_plan, number_of_sets, ordinary_of
 from optdp.plan.divisible_certify import certify_shared, table_reach
+from optdp.plan.inside import certify_inside
 from optdp.plan.problem import MultiLTE
-from optdp.single.claims import at_most, check_keys, proves
-from optdp.single.format import Added, Artifact, Share, bare_digest, to_json
+from optdp.plan.seeded_certify import certify_seeded
+from optdp.plan.seeded_format import PartyArtifact, SeededArtifact, bare_digest, to_json
+from optdp.single.claims import at_most, check_keys
+from optdp.single.format import Added, Artifact, Share
 
 if TYPE_CHECKING:
     from optdp.plan.solve import PlanSolution
@@ -45,7 +52,8 @@ BEYOND = 40
 """How far outputs of a finite table may leave the range of `f x`, times epsilon for a unit: geometric noise is rarer
 than e^-40 there."""
 
-Table = NoiseMatrix | SharedNoise
+Table = NoiseMatrix | SharedNoise | SeededMaps
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 def party_file(i: int) -> str:
@@ -53,9 +61,9 @@ def party_file(i: int) -> str:
     return f"party-{i}.json"
 
 
-def identity_of(spec: Mapping[str, Any], tables: Sequence[Artifact]) -> str:
-    """The identity of a plan: the SHA-256 of its problem and of all tables, whatever else their files say."""
-    content = {"problem": canonical.normal(dict(spec)), "tables": [bare_digest(table) for table in tables]}
+def identity_of(spec: Mapping[str, Any], tables: Sequence[str]) -> str:
+    """The identity of a plan: the SHA-256 of its problem and of the bare digests of all tables."""
+    content = {"problem": canonical.normal(dict(spec)), "tables": list(tables)}
     return hashlib.sha256(canonical.canonical(content).encode("ascii")).hexdigest()
 
 
@@ -73,24 +81,33 @@ def spelled(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Member:
+class Member(Public):
     """One party's own file: all that a party needs to take part."""
 
-    artifact: Artifact
+    artifact: PartyArtifact
     problem: MultiLTE
     party: int
     table: Table
     identity: str
 
 
+def check_drawn(problem: MultiLTE) -> None:
+    """Refuse to draw, party by party, what all parties draw together."""
+    if problem.method == "inside":
+        raise ProblemError(
+            'With method = "inside" no party draws by itself: there is nothing to sample or to export. All parties '
+            "draw the release together, with optdp aggregate."
+        )
+
+
 @dataclass(frozen=True)
-class Plan:
+class Plan(Public):
     """The files of a folder, which belong together: `document` is what `plan.json` says; the claims are not checked."""
 
     problem: MultiLTE
     tables: tuple[Table, ...]
     document: Mapping[str, Any]
-    artifacts: tuple[Artifact, ...]
+    artifacts: tuple[PartyArtifact, ...]
 
     @property
     def claim(self) -> Mapping[str, Any]:
@@ -109,41 +126,67 @@ def named(path: str | Path, words: str = "") -> Iterator[None]:
         raise ArtifactError(f"{atomic.name_of(path)}: {words}{text}") from None
 
 
-def member_of(artifact: Artifact, problem: MultiLTE) -> Member:
+def member_of(artifact: PartyArtifact, problem: MultiLTE) -> Member:
     """The part that a file has in a plan; its claim cannot be checked from one file alone."""
-    party, identity = artifact.claim.get("party"), artifact.claim.get("plan")
+    if problem.method == "best":
+        raise refused("A plan must say by which method it was found", problem.method)
+    party, identity, tables = (artifact.claim.get(name) for name in ("party", "plan", "tables"))
     if type(party) is not int or not 0 <= party < len(problem.parties):
         raise refused(f"party must be 0 to {len(problem.parties) - 1}", canonical.shown(party))
-    if not isinstance(identity, str) or not re.fullmatch("[0-9a-f]{64}", identity):
+    if not isinstance(identity, str) or not _DIGEST.fullmatch(identity):
         raise refused("plan must be 64 hexadecimal digits", canonical.shown(identity))
+    if not isinstance(tables, list) or not all(isinstance(one, str) and _DIGEST.fullmatch(one) for one in tables):
+        raise refused("tables must be the digests of all tables", canonical.shown(tables))
+    if len(tables) != len(problem.parties) or identity_of(artifact.problem, tables) != identity:
+        raise refused("plan must be the digest of the problem and of all tables", canonical.shown(identity))
+    if bare_digest(artifact) != tables[party]:
+        raise refused(f"The table must be the one that the plan has for party {party}", "another")
     return Member(artifact, problem, party, _table(artifact, problem, party), identity)
 
 
-def _table(artifact: Artifact, problem: MultiLTE, party: int) -> Table:
-    last = problem.parties[party].last
+def check_alone(member: Member, document: Mapping[str, Any] | None) -> None:
+    """What a party can check without the others' files: that its own is the one that `plan.json` lists, if that is
+    there, and that its table has the ordinary epsilon that it claims and the problem asks for."""
+    if document is not None:
+        entry = document["parties"][member.party] if member.party < len(document["parties"]) else {"sha256": None}
+        if member.identity != document["plan"] or member.artifact.sha256 != entry["sha256"]:
+            raise refused("The file must be the one that plan.json beside it lists", "another")
+    if isinstance(member.table, NoiseMatrix):
+        found = ordinary_of(member.problem, member.party, member.table)
+        at_most("ordinary_epsilon", found, member.artifact.claim.get("ordinary_epsilon"))
+        if member.problem.fallback_epsilon is not None:
+            at_most("fallback_epsilon", found, str(member.problem.fallback_epsilon))
+
+
+def _table(artifact: PartyArtifact, problem: MultiLTE, party: int) -> Table:
+    last = problem.merged.last if problem.method == "inside" else problem.parties[party].last
     first, final = artifact.inputs
     if first < 0 or final > last:
         raise refused(f"Rows must be for inputs 0..{last}", f"rows for {first}..{final}")
+    if isinstance(artifact, SeededArtifact) != (problem.method == "seeded"):
+        raise refused('Parties have maps of a common word with method = "seeded" and no other', problem.method)
+    if isinstance(artifact, SeededArtifact):
+        _check_reach(problem, party, artifact.outputs, last)
+        return artifact.table(last)
     if artifact.share is None:
         if artifact.q is not None:
             raise refused("The tables of a joint plan must be finite", "a geometric tail")
-        if problem.method not in ("joint", "alone"):
+        if problem.method not in ("joint", "alone", "inside"):
             raise refused(f'With method = "{problem.method}" every party must add a share of noise', "a finite table")
         if artifact.outside == "error" and (first, final) != (0, last):
             raise refused(f"Every input 0..{last} must have a row", f"rows for {first}..{final} only")
-        (low, high), reach = artifact.outputs, 2 + math.ceil(BEYOND * problem.sensitivity / problem.epsilon)
-        lowest, highest = sorted((0, problem.f[party] * last))
-        if low < lowest - reach or high > highest + reach:
-            rule = f"The outputs of party {party} must lie in {lowest - reach}..{highest + reach}"
-            raise refused(rule, f"outputs {low}..{high}")
+        _check_reach(problem, party, artifact.outputs, last)
         return table_only(artifact.matrix(last), "A plan")
     share = artifact.share
     if isinstance(share, Added):
         raise refused("A party must add a share of noise or have a finite table", "noise that is added whole")
-    if problem.method == "alone" or problem.watched:
+    if problem.method in ("alone", "inside") or problem.watched:
         raise refused(
-            'With an observer, or with method = "alone", every party must have a finite table', "a share of noise"
+            'With an observer, or with method = "alone" or "inside", every party must have a finite table',
+            "a share of noise",
         )
+    if problem.finite:
+        raise refused(f"With {problem.finite} every party must have a finite table", "a share of noise")
     if artifact.outside != "geometric":
         raise refused('outside must be "geometric" with a share of noise', artifact.outside)
     noise = SharedNoise(last, artifact.q or Fraction(1, 2), share.beta, share.factor, share.contraction,
@@ -161,6 +204,15 @@ def _table(artifact: Artifact, problem: MultiLTE, party: int) -> Table:
     return noise
 
 
+def _check_reach(problem: MultiLTE, party: int, outputs: tuple[int, int], last: int) -> None:
+    (low, high), reach = outputs, 2 + math.ceil(BEYOND * problem.sensitivity / problem.epsilon)
+    reach = 0 if problem.tail == "none" or problem.method == "inside" else reach
+    lowest, highest = sorted((0, problem.f[party] * last))
+    if low < lowest - reach or high > highest + reach:
+        rule = f"The outputs of party {party} must lie in {lowest - reach}..{highest + reach}"
+        raise refused(rule, f"outputs {low}..{high}")
+
+
 def check_parties(document: Mapping[str, Any], problem: MultiLTE) -> None:
     """The problem of a plan must have as many parties as the plan."""
     if len(document["parties"]) != len(problem.parties):
@@ -168,7 +220,7 @@ def check_parties(document: Mapping[str, Any], problem: MultiLTE) -> None:
 
 
 def together(folder: Path, document: Mapping[str, Any], problem: MultiLTE, members: Sequence[Member]) -> Plan:
-    """The plan of a folder whose files belong together."""
+    """The plan of a folder whose files belong together: each has its own table in the one identity of all."""
     for i, (member, entry) in enumerate(zip(members, document["parties"], strict=True)):
         place = folder / party_file(i)
         if member.party != i:
@@ -178,9 +230,6 @@ def together(folder: Path, document: Mapping[str, Any], problem: MultiLTE, membe
         if member.artifact.sha256 != entry["sha256"]:
             raise ArtifactError(f"{atomic.name_of(place)}: the file is not the one that plan.json lists.")
     artifacts = tuple(member.artifact for member in members)
-    if identity_of(document["problem"], artifacts) != document["plan"]:
-        place = folder / "plan.json"
-        raise ArtifactError(f"{atomic.name_of(place)}: the identity of the plan does not fit its tables.")
     return Plan(problem, tuple(member.table for member in members), document, artifacts)
 
 
@@ -205,7 +254,7 @@ def _checked(found: Any) -> dict[str, Any]:
 
 OWN = {"epsilon", "ordinary_epsilon", "mae"}
 """What is claimed of each party."""
-CLAIMS = {"epsilon", "mae", "mse", "baseline_mae", "lower_bound", "parties", "meaning", "explained"}
+CLAIMS = {"epsilon", "mae", "mse", "worst_mae", "baseline_mae", "lower_bound", "parties", "meaning", "explained"}
 """All that the claim of a plan may say."""
 MOST_PLACES, MOST_STEPS = 1 << 24, 1 << 26
 """How much may be written out, and how much work may be done, to measure a plan: a short file can ask for more."""
@@ -214,7 +263,7 @@ MOST_BALLS = 1 << 21
 
 
 @dataclass(frozen=True)
-class VerifiedPlan:
+class VerifiedPlan(Public):
     """A plan whose joint claim holds."""
 
     problem: MultiLTE
@@ -240,6 +289,9 @@ def verify_tables(plan: Plan, place: Path, begin: float) -> VerifiedPlan:
     with named(place / "plan.json"):
         at_most("epsilon", certificate.epsilon, claim.get("epsilon"))
         truth = {"mae": certificate.mae, "mse": certificate.mse, "baseline_mae": baseline}
+        truth |= {} if certificate.worst_mae is None else {"worst_mae": certificate.worst_mae}
+        if certificate.worst_mae is None and "worst_mae" in claim:
+            raise ArtifactError("worst_mae is claimed of plans with never_worse. Found it without. Solve again.")
         for name, value in truth.items():
             at_most(name, value, claim.get(name))
         stated = claim.get("parties")
@@ -248,11 +300,10 @@ def verify_tables(plan: Plan, place: Path, begin: float) -> VerifiedPlan:
         for i, own in enumerate(stated):
             _check_own(certificate, i, own, OWN)
         value = certificate.mae if problem.objective == "mae" else certificate.mse
-        whole = None if claim.get("lower_bound") is None else bounding(problem)
-        bound = proves(whole, claim.get("lower_bound"), document["provenance"], value)
+        bound = bound_proves(problem, claim.get("lower_bound"), document["provenance"], value)
     for i, artifact in enumerate(plan.artifacts):
         with named(place / party_file(i)):
-            _check_own(certificate, i, artifact.claim, OWN | {"plan", "party", "meaning", "explained"})
+            _check_own(certificate, i, artifact.claim, OWN | {"plan", "party", "tables", "meaning", "explained"})
     seconds = time.perf_counter() - begin
     return VerifiedPlan(problem, tables, certificate, claim, document["plan"], bound, seconds, document["sha256"])
 
@@ -270,22 +321,35 @@ def certify_tables(problem: MultiLTE, tables: Sequence[Table]) -> PlanCertificat
     """The certificate of a plan, whatever its method."""
     check_size(problem, tables)
     finite = [table for table in tables if isinstance(table, NoiseMatrix)]
+    if problem.method == "inside":
+        return certify_inside(problem, finite)
     shared = [table for table in tables if isinstance(table, SharedNoise)]
+    seeded = [table for table in tables if isinstance(table, SeededMaps)]
     if len(finite) == len(tables):
         return certify_plan(problem, finite)
+    if len(seeded) == len(tables):
+        return certify_seeded(problem, seeded)
     if len(shared) == len(tables):
         return certify_shared(problem, shared)
-    raise CertificateError("The tables of a plan must be all finite or all with shares of noise. Found both.")
+    raise CertificateError(
+        "The tables of a plan must be all finite, all with shares of noise, or all maps. Found several kinds."
+    )
 
 
 def check_size(problem: MultiLTE, tables: Sequence[Table]) -> None:
     """Refuse what would take hours, or all memory, to measure."""
+    if problem.method == "inside":
+        return  # one table of one entity, which `single` measures
     length = total = steps = balls = secrets = 0
     kinds = Counter((str(party.spec), table.rows) for party, table in zip(problem.parties, tables, strict=True))
     for factor, population, table in zip(problem.f, problem.parties, tables, strict=True):
         outputs, inputs = table.outputs[1] - table.outputs[0] + 1, population.last + 1
         laws = 1 + sum(len(person.conditionals) for person in population.people)
-        if isinstance(table, NoiseMatrix):
+        if isinstance(table, SeededMaps):  # every cell of the word is a plan of its own
+            inputs, cells = min(inputs, len(table.rows) + 2 * EXPLICIT), len(table.cuts)
+            length, total = length + outputs * laws + abs(factor) * inputs, total + outputs
+            balls, steps = balls + (outputs + abs(factor) * inputs) * cells, max(steps, cells * inputs * laws)
+        elif isinstance(table, NoiseMatrix):
             inputs = min(inputs, len(table.rows) + 2 * EXPLICIT)
             length, total = length + outputs * laws + abs(factor) * inputs, total + outputs
             balls, secrets = balls + outputs + abs(factor) * inputs, max(secrets, laws)
@@ -303,7 +367,9 @@ def check_size(problem: MultiLTE, tables: Sequence[Table]) -> None:
         )
 
 
-_NAMES = re.compile(r"plan\.json|party-[0-9]+\.json")
+PLACES = "parties.toml"
+"""Where the parties are: kept when a plan is replaced."""
+_NAMES = re.compile(r"plan\.json|parties\.toml|party-[0-9]+\.json")
 """The files of a plan's folder."""
 
 
@@ -313,21 +379,25 @@ def write_plan(solution: PlanSolution, folder: Path) -> None:
     document, members = plan_files(solution)
     contents = {"plan.json": "".join(spelled(document)).encode("ascii")}
     contents |= {party_file(i): to_json(member) for i, member in enumerate(members)}
+    if (folder / PLACES).is_file():
+        contents[PLACES] = atomic.read_bytes(folder / PLACES)
     atomic.write_folder(folder, contents)
 
 
-def plan_files(solution: PlanSolution) -> tuple[dict[str, Any], list[Artifact]]:
+def plan_files(solution: PlanSolution) -> tuple[dict[str, Any], list[PartyArtifact]]:
     """What `plan.json` says, and the parties' files."""
     check_size(solution.problem, solution.tables)  # nobody could verify it
     claim = solution.claim()
     bare = [bare_table(table) for table in solution.tables]
-    identity = identity_of(solution.problem.spec(), bare)
+    digests = [bare_digest(table) for table in bare]
+    identity = identity_of(solution.problem.spec(), digests)
     provenance = solution.provenance(version("optdp"))
-    members = []
+    members: list[PartyArtifact] = []
     for i, table in enumerate(bare):
         own = {
             "plan": identity,
             "party": i,
+            "tables": digests,
             **claim["parties"][i],
             "meaning": claim["meaning"],
             "explained": claim["explained"],
@@ -365,8 +435,10 @@ def _is_plan(folder: Path) -> bool:
     return isinstance(document, dict) and document.get("format") == FORMAT
 
 
-def bare_table(table: Table) -> Artifact:
+def bare_table(table: Table) -> PartyArtifact:
     """The table alone, without problem, claim and provenance: what the identity of a plan is made of."""
+    if isinstance(table, SeededMaps):
+        return SeededArtifact.of(table)
     if isinstance(table, NoiseMatrix):
         return Artifact(table.inputs, table.outputs, table.denominator, table.rows, table.outside, table.q, {}, {}, {})
     share = Share(table.beta, table.factor, table.contraction, table.contraction_denominator)

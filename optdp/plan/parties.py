@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,8 @@ from flint import arb
 
 from optdp.errors import ProblemError
 from optdp.mechanism.matrix import NoiseMatrix
-from optdp.numbers.exact import geometric_ratio, precision
-from optdp.numbers.ordered import Array, convolve, exp, geometric, log, product, total
+from optdp.numbers.exact import geometric_ratio, log, precision
+from optdp.numbers.ordered import Array, convolve, exp, geometric, product, total
 from optdp.numbers.pmf import Pmf
 from optdp.numbers.sgdl import SGDL
 from optdp.people.population import Population
@@ -43,13 +44,21 @@ class Party:
     inputs: tuple[int, int]
     outputs: tuple[int, int]
     epsilon: float
-    """What one step of one person may give away."""
+    """What two contributions of a person that are compared may give away."""
+    every: bool
+    """Whether any two contributions are compared, or steps."""
+    unit: float
+    """Epsilon for a unit of the sum."""
     chain: float | None
     """The largest log-quotient of the rows of adjacent inputs, if there is a fallback."""
     priors: tuple[Array, ...]
     """For each world, the law of the input."""
     secrets: tuple[tuple[Array, ...], ...]
     """For each world and each kind of person, the laws of the input given `w = 0..D`, one row each."""
+
+    def compared(self, laws: Iterable[Array]) -> Iterator[tuple[Array, Array]]:
+        """Of laws that belong to the contributions `0..D` those that must look alike, two by two."""
+        return combinations(laws, 2) if self.every else pairwise(laws)
 
     @property
     def targets(self) -> Array:
@@ -82,7 +91,10 @@ class Party:
 
 
 def parties_of(problem: MultiLTE, margins: Sequence[int]) -> list[Party]:
-    """Every party, its outputs reaching `margins` beyond its targets on either side; alike ones are one object."""
+    """Every party, its outputs reaching `margins` beyond its targets on either side; alike ones are one object.
+
+    With `tail = "none"` they stay among the targets of all inputs.
+    """
     worlds = list(zip(*problem.worlds, strict=True))  # for each party its populations
 
     def party_of(i: int) -> Party:
@@ -93,13 +105,21 @@ def parties_of(problem: MultiLTE, margins: Sequence[int]) -> list[Party]:
             for law in (population.total, *(law for person in population.people for law in person.conditionals))
         ]
         first, last = min(_edge(law, False) for law in laws), max(_edge(law, True) for law in laws)
+        if problem.never_worse is not None:  # rare inputs count as much as any
+            first, last = 0, populations[0].last
         ends = sorted((factor * first, factor * last))
+        low, high = ends[0] - margins[i], ends[1] + margins[i]
+        if problem.tail == "none":
+            least, most = sorted((0, factor * populations[0].last))
+            low, high = max(low, least), min(high, most)
         fallback = problem.fallback_epsilon
         return Party(
             factor,
             (first, last),
-            (ends[0] - margins[i], ends[1] + margins[i]),
-            float(problem.step_epsilon(i)),
+            (low, high),
+            float(problem.pair_epsilon(i)),
+            problem.adjacency == "all",
+            float(problem.epsilon / problem.sensitivity),
             None if fallback is None else float(fallback) / populations[0].largest,
             tuple(_merged(population.total, first, last) for population in populations),
             tuple(
@@ -302,3 +322,13 @@ def expected_cost(law: Array, power: int) -> Cost:
         return np.asarray(values[inside + half] + below[-1] * np.abs(gaps - inside), dtype=np.float64)
 
     return cost
+
+
+def rounded_table(inputs: tuple[int, int], outputs: tuple[int, int], table: Array, bits: int, last: int) -> NoiseMatrix:
+    """A table as integers over `2^bits`: what rounding leaves of a row goes to its largest entry."""
+    rows = []
+    for row in table:
+        weights = [round(value) for value in np.ldexp(row, bits).tolist()]
+        weights[int(np.argmax(row))] += (1 << bits) - sum(weights)
+        rows.append(tuple((outputs[0] + k, weight) for k, weight in enumerate(weights) if weight))
+    return NoiseMatrix(inputs, outputs, 1 << bits, tuple(rows), None, "clamp", last)

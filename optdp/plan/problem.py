@@ -8,14 +8,21 @@ an observer sees is the aggregate `S = s_1 + .. + s_m`, an estimate of `f_1 x_1 
                 Pr[S | w] <= e^(|f_i| eps / Delta) Pr[S | w + 1] and the reverse
                                                          every party i, person, contribution w and aggregate S
                 r_i(x, s) <= e^f r_i(x', s)              `fallback_epsilon`, adjacent inputs
+                E[|S - t| given the sum t] <= c G        `never_worse = c`, every possible sum t
 
 with `Delta = max over i of |f_i| D_i`, so that a whole contribution is protected at epsilon. With `honest = t < m` the
 second line holds for the sum over every set of `t` parties: whoever sees the aggregate and knows inputs and noise of
 the other `m - t` can subtract them (Remark 4). A larger set is then private too: it adds independent terms.
+`adjacency = "all"` asks instead for `Pr[S | w] <= e^eps Pr[S | w']` of any two contributions, which follows from the
+steps and is less. `G` is the mean absolute error of shared geometric noise, and with `tail = "none"` a party reports
+nothing outside the range of `f_i x_i`.
 
-With `method = "alone"`, which an `observer` chooses, every table is private by itself: the second line holds for `s_i`
+With `method = "alone"` every table is private by itself: the second line holds for `s_i`
 instead of `S`, in each of the worlds that the observer of party `i` holds possible (`people.observer`). The aggregate,
 and all that the other parties know, is then computed from `s_i` and from what does not depend on the person.
+
+With `method = "inside"` nobody reports anything: the inputs are added inside a secure computation, and `S` is drawn
+there from one table of the total (`plan.merged`).
 """
 
 from __future__ import annotations
@@ -24,10 +31,10 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
 
 from attrs import field, frozen
-from pydantic import StrictInt
+from pydantic import StrictBool, StrictInt
 
 from optdp.errors import ProblemError
 from optdp.files.models import Exact, Problem, entries, entry
@@ -36,19 +43,23 @@ from optdp.numbers.sgdl import SGDL
 from optdp.people.files import AnyParty, Watching, World, made
 from optdp.people.observer import Observer
 from optdp.people.population import Population
-from optdp.single.problem import Objective, SingleLTE, check_choices, check_fallback, fallback, wanted
+from optdp.plan import merged
+from optdp.single.problem import Adjacency, Objective, SingleLTE, check_choices, check_fallback, fallback, wanted
 
 if TYPE_CHECKING:
     from optdp.plan.solve import PlanSolution  # noqa: F401  # what its problems are solved by
 
-Method = Literal["joint", "divisible", "geometric", "alone"]
+Method = Literal["best", "joint", "divisible", "geometric", "alone", "seeded", "inside"]
 Contraction = Literal["optimal", "scaled", "shifts", "none", "algorithm-5"]
+Tail = Literal["margin", "none"]
 LARGEST_FACTOR = 1000
 """The largest coefficient of a weighted sum."""
 MOST_PARTIES = 1000
 Made = TypeVar("Made")
 
 
+MOST_TOTALS = 4_000_000
+"""The most sums times entries of a table, for `never_worse`."""
 MOST_PRODUCTS, MOST_ENTRIES = 2_000_000, 4_000
 """The most products of vertices, and of entries in all tables, of a joint plan with an observer."""
 
@@ -88,6 +99,18 @@ def _divisor(given: Number) -> Fraction:
     return share
 
 
+def _multiple(given: Number | bool | None) -> Fraction | None:
+    if given is None or given is False:
+        return None
+    times = Fraction(1) if given is True else to_fraction(given, "never_worse")
+    if not 1 <= times <= 1000:
+        raise ProblemError(
+            f"never_worse must be true, or how often the error of geometric noise any sum may have, 1 to 1000. Found "
+            f"{show(times)}."
+        )
+    return times
+
+
 def _worlds(given: Sequence[Sequence[Population]]) -> tuple[tuple[Population, ...], ...]:
     _listed("also", given)
     return tuple(tuple(world) for world in given)
@@ -112,9 +135,11 @@ class MultiLTE(Problem["PlanSolution"]):
     parties : who is counted by each entity. The entities are independent of each other.
     epsilon : the wanted privacy of every person, under the priors, for one whole contribution.
     honest : how many parties are surely honest; the others may tell the observer all they know. By default all.
-    method : "joint" (one plan for all), "divisible" (section VI: each designs alone), "geometric" (the baseline), or
-        "alone" (each table is private on its own). By default "joint"; with an observer, "alone" where a joint plan
-        is out of reach.
+    method : "best" (the most accurate of all that apply, with a table of them), "joint" (one plan for all),
+        "divisible" (section VI: each designs alone), "geometric" (the baseline), "alone" (each table is private on
+        its own), "seeded" (all parties are honest and share a secret word), or "inside" (one table of the total, from
+        which the release is drawn inside a secure computation; three parties or more, most of them honest). By default
+        "best".
     objective : the mean "mae" or "mse" of the aggregate.
     fallback_epsilon : also ordinary differential privacy of every table at this level, whatever anybody knows.
     f : the coefficients of a weighted sum, integers; all 1 by default.
@@ -122,6 +147,11 @@ class MultiLTE(Problem["PlanSolution"]):
     also : further worlds, each with one population for each party, in which the same privacy must hold.
     contraction : with "divisible", how inputs are moved before noise is added: "optimal", "scaled", "shifts" (VI-D),
         "none" or "algorithm-5" (appendix B).
+    adjacency : "unit" protects each unit step at its share of epsilon (the paper); "all" any two contributions of a
+        person at epsilon.
+    tail : "margin" lets the outputs of a joint plan leave the range of `f x` somewhat; "none" keeps them inside.
+    never_worse : True, or a multiple: given any sum of all parties, a joint plan has at most so many times the mean
+        absolute error of geometric noise. By default only the mean over all sums counts.
     observer : an `Observer` for the people of every party, or a list with one, or None, for each party's own: the
         guarantee holds for everybody who knows so much about the others. In a joint plan, that is about the people of
         all parties; with "alone" about those of the person's own, and anything about other parties.
@@ -153,6 +183,16 @@ class MultiLTE(Problem["PlanSolution"]):
     )
     also: tuple[tuple[Population, ...], ...] = field(default=(), converter=_worlds, metadata=entry(list[World]))
     contraction: Contraction = field(default="optimal", metadata=entry(Contraction))
+    adjacency: Adjacency = field(default="unit", metadata=entry(Adjacency))
+    tail: Tail = field(default="margin", metadata=entry(Tail))
+    never_worse: Fraction | None = field(
+        default=None,
+        converter=_multiple,
+        metadata=entry(
+            StrictBool | Exact | None,
+            "Whether no sum has a larger error than under geometric noise; or how many times that.",
+        ),
+    )
     _observers: Observer | tuple[Observer | None, ...] | None = field(
         default=None,
         converter=_watching,
@@ -184,7 +224,12 @@ class MultiLTE(Problem["PlanSolution"]):
         check_fallback(self.epsilon, self.fallback_epsilon)
         if type(self.honest) is not int or not 1 <= self.honest <= count:
             raise ProblemError(f"honest must be a number of parties, 1 to {count}. Found {self.honest}.")
-        check_choices(self, method=Method, objective=Objective, contraction=Contraction)
+        if str(self.tail) == "geometric":  # as of one entity
+            raise ProblemError(
+                'The tables of a joint plan are finite, so that tail must be "margin" or "none". Found "geometric"; '
+                'whole tails are those of method = "divisible".'
+            )
+        check_choices(self, method=Method, objective=Objective, contraction=Contraction, adjacency=Adjacency, tail=Tail)
         if len(self.f) != count or not all(type(one) is int and 1 <= abs(one) <= LARGEST_FACTOR for one in self.f):
             raise ProblemError(
                 f"f must be one integer for each of the {count} parties, from 1 to {LARGEST_FACTOR} or their "
@@ -199,9 +244,63 @@ class MultiLTE(Problem["PlanSolution"]):
                         f"Party {i} must have the same inputs in every world: 0..{one.last}, contributions "
                         f"0..{one.largest}. Found 0..{other.last} and 0..{other.largest}."
                     )
-        if self.method not in ("joint", "alone") and (self.fallback_epsilon is not None or self.also):
+        if self.method == "best":
+            self._check_any()
+            return
+        if self.method in ("divisible", "geometric") and (self.fallback_epsilon is not None or self.also):
             raise ProblemError(f'fallback_epsilon and also are for method = "joint". Found method = "{self.method}".')
+        if self.method == "seeded" and self.untold:
+            raise ProblemError(f'With method = "seeded" {self.untold}. Use method = "joint" or "best".')
+        self._check_demands()
         self._check_observers()
+
+    def _check_any(self) -> None:
+        """Refuse what no method can do; the reason is that of the method that could do most."""
+        first = "alone" if self.watched and self.apart else "joint"
+        refused = None
+        for name in dict.fromkeys((first, *get_args(Method)[1:])):
+            try:
+                self.changed(method=name)
+            except ProblemError as error:
+                refused = refused or error
+            else:
+                return
+        assert refused is not None
+        raise refused
+
+    def _check_demands(self) -> None:
+        """Refuse what only some methods can be asked for."""
+        if self.adjacency == "all" and self.method not in ("joint", "alone"):
+            raise ProblemError(
+                f'adjacency = "all" is for method = "joint" or "alone": shares of noise protect unit steps. Found '
+                f'method = "{self.method}".'
+            )
+        asked = [name for name, on in (("never_worse", self.never_worse), ('tail = "none"', self.tail == "none")) if on]
+        if asked and (self.method != "joint" or self.watched):
+            found = "an observer" if self.watched else f'method = "{self.method}"'
+            raise ProblemError(f'{asked[0]} is for method = "joint" without an observer. Found {found}.')
+        if self.never_worse is not None and self.size_of_totals > MOST_TOTALS:
+            raise ProblemError(
+                f"never_worse looks at every sum with every entry of a table; at most {MOST_TOTALS:,} of them. Found "
+                f"about {self.size_of_totals:,}. Use fewer people or parties."
+            )
+
+    @property
+    def finite(self) -> str:
+        """What is asked for that finite tables alone can keep; empty if shares of noise would do."""
+        asked = {
+            "fallback_epsilon": self.fallback_epsilon is not None,
+            "never_worse": self.never_worse is not None,
+            'tail = "none"': self.tail == "none",
+            'adjacency = "all"': self.adjacency == "all",
+        }
+        return next((name for name, on in asked.items() if on), "")
+
+    @property
+    def size_of_totals(self) -> int:
+        """With `never_worse`, about how many coefficients a block has: sums, inputs and outputs."""
+        reach = [abs(f) * party.last + 1 for f, party in zip(self.f, self.parties, strict=True)]
+        return sum(reach) * max(party.last + 1 for party in self.parties) * max(reach)
 
     def _check_observers(self) -> None:
         given, count = self._observers, len(self.parties)
@@ -211,10 +310,14 @@ class MultiLTE(Problem["PlanSolution"]):
             )
         if self.method == "joint" and self.watched and self.apart:
             raise ProblemError(f'A joint plan with an observer {self.apart}. Use method = "alone".')
+        if self.method == "inside":
+            merged.check(self)
+            return
         if self.method != "alone":
             if self.watched and self.method != "joint":
                 raise ProblemError(
-                    f'An observer is for method = "joint" or "alone". Found method = "{self.method}". Remove one.'
+                    f'An observer is for method = "joint", "alone" or "inside". Found method = "{self.method}". '
+                    "Remove one."
                 )
             return
         if self.also:
@@ -237,9 +340,18 @@ class MultiLTE(Problem["PlanSolution"]):
     @property
     def method(self) -> Method:
         """How the plan is found."""
-        if self._method is not None:
-            return self._method
-        return "alone" if self.watched and self.apart else "joint"
+        return self._method or "best"
+
+    @property
+    def untold(self) -> str:
+        """Why a word that only the parties know helps nobody; empty if it does."""
+        if self.honest < len(self.parties):
+            return f"all parties must be honest, for each of them knows the common word. Found honest = {self.honest}"
+        if self.fallback_epsilon is not None:
+            return "there is no ordinary privacy: each report is a map of the input. Found fallback_epsilon"
+        if self.watched:
+            return "the observer must know exactly the priors. Found an observer who knows otherwise"
+        return ""
 
     @cached_property
     def apart(self) -> str:
@@ -290,14 +402,19 @@ class MultiLTE(Problem["PlanSolution"]):
     def alone(self, party: int, objective: Objective | None = None) -> SingleLTE:
         """With method "alone", the problem of one party's table by itself (its outputs are then multiplied by `f`)."""
         population, observer = self.parties[party], self.observers[party]
-        epsilon = self.step_epsilon(party) * population.largest
+        epsilon = self.epsilon if self.adjacency == "all" else self.step_epsilon(party) * population.largest
         key = (id(population), observer, epsilon, objective or self.objective)
         if key not in self._alone:  # parties that are alike share it
             self._alone[key] = SingleLTE(
                 population, epsilon, self.fallback_epsilon, tail="none", never_worse=False,
-                objective=objective or self.objective, observer=observer,
+                objective=objective or self.objective, adjacency=self.adjacency, observer=observer,
             )  # fmt: skip
         return self._alone[key]
+
+    @cached_property
+    def merged(self) -> SingleLTE:
+        """With method "inside", the problem of one entity that holds everybody's data, watched by all coalitions."""
+        return merged.merged(self)
 
     @property
     def outside(self) -> str:
@@ -338,6 +455,15 @@ class MultiLTE(Problem["PlanSolution"]):
         """What a step `w -> w + 1` of a person of `party` may give away."""
         return self.epsilon * abs(self.f[party]) / self.sensitivity
 
+    def pair_epsilon(self, party: int) -> Fraction:
+        """What two contributions that are compared may give away: a step, or any two."""
+        return self.epsilon if self.adjacency == "all" else self.step_epsilon(party)
+
+    @property
+    def most_error(self) -> Fraction | None:
+        """With `never_worse`, the largest mean absolute error that any sum may have."""
+        return None if self.never_worse is None else self.never_worse * self.baseline_mae
+
     @property
     def q(self) -> Fraction:
         """The ratio of geometric noise at epsilon, a rational that is at least `e^(-epsilon/Delta)`."""
@@ -376,6 +502,9 @@ class MultiLTE(Problem["PlanSolution"]):
             spec["divisor"] = show(self.divisor)
         if self.method == "divisible":
             spec["contraction"] = self.contraction
+        spec |= {"adjacency": "all"} if self.adjacency == "all" else {}
+        spec |= {"tail": "none"} if self.tail == "none" else {}
+        spec |= {} if self.never_worse is None else {"never_worse": show(self.never_worse)}
         parties = [dict(party.spec) for party in self.parties]
         if len(set(self.observers)) > 1:
             parties = [own | {"observer": one.spec()} for own, one in zip(parties, self.observers, strict=True)]

@@ -46,7 +46,7 @@ CHUNK = 1024
 
 
 @dataclass(frozen=True)
-class Laws:
+class VertexLaws:
     """The law of one party's report at each vertex: integers over `unit`, row by row, and floats above and below."""
 
     exact: tuple[tuple[int, ...], ...]
@@ -82,8 +82,8 @@ class PartyLaws:
 
     low: int
     """The smallest output."""
-    total: Laws
-    given: tuple[Laws, Laws]
+    total: VertexLaws
+    given: tuple[VertexLaws, VertexLaws]
 
 
 @dataclass(frozen=True)
@@ -123,11 +123,11 @@ def laws_of(crowd: Crowd, table: NoiseMatrix) -> PartyLaws:
             row[s - low] = weight
     served = fmpz_mat(rows)
 
-    def reports(people: int, contribution: int) -> Laws:
+    def reports(people: int, contribution: int) -> VertexLaws:
         spend((people + 1) * (len(rows) * (high - low + 1) / 5 + people), "laws of reports")
         places = [_folded(law, contribution, first, last) for law in crowd.powers(people)]
         found = (fmpz_mat(places) * served).tolist()
-        return Laws(tuple(tuple(map(int, row)) for row in found), crowd.unit(people) * table.denominator)
+        return VertexLaws(tuple(tuple(map(int, row)) for row in found), crowd.unit(people) * table.denominator)
 
     others = crowd.count - 1
     return PartyLaws(low, reports(crowd.count, 0), (reports(others, 0), reports(others, 1)))

@@ -1,73 +1,55 @@
-"""solve for several entities: start, descend, round, certify; nothing leaves uncertified."""
+"""solve for several entities: a method finds certified tables, a lower bound says how far from the best they are."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import optdp.work as work
-from optdp.errors import CertificateError, OptdpError, ProblemError, SolverError
-from optdp.mechanism.added_noise import table_only
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import decimal_up, precision, show
-from optdp.plan.certificate import PlanCertificate, bounding, listed_parties, meaning
-from optdp.plan.certify import certify_plan
-from optdp.plan.divisible import design, geometric
+from optdp.plan.bound import plan_bound
+from optdp.plan.bound_proof import PlanPrices
+from optdp.plan.certificate import PlanCertificate, Tried, listed_methods, listed_parties, meaning
 from optdp.plan.format import Table, plan_files, write_plan
-from optdp.plan.joint import MOST_PRODUCTS, NARROW, ROOM, PlanDraft, Size, check_cells, descend, rounded, starts
-from optdp.plan.problem import MultiLTE, each_once
-from optdp.plan.together import designed
-from optdp.plan.together import rounded as written
+from optdp.plan.methods import METHODS, best
+from optdp.plan.problem import MultiLTE
+from optdp.programs.backends import chosen, find, solving
 from optdp.sheet import Cell, Sheet, decimal
-from optdp.single.added_proof import NoisePrices
 from optdp.single.alternatives import no_data_sum, useless
-from optdp.single.bound import Prices
+from optdp.single.bound import PRICED, Prices
 from optdp.single.designed import Designed, shown_epsilon
-from optdp.single.problem import Objective, SingleLTE
-from optdp.single.solve import Solution, solve_single
-from optdp.work import Progress, announce, silent
-from optdp.work.account import Effort
-
-RESERVES = {ROOM: Fraction(94, 100), NARROW: Fraction(996, 1000)}
-"""The share of epsilon that the first plan spends, so that the programs have room for a slack."""
-MORE_TRIES, DESCENT = 100_000_000, 300_000_000
-"""Work (`Effort`) after which no further start is tried, and after which a descent ends with what it has."""
-RESERVE, REPAIRS = 1 - 1e-9, 12
-"""The share of epsilon that a plan against observers spends; how often what it leaves to repair is looked at."""
-FITS = 'Use fewer or alike parties, a larger epsilon, or method = "divisible".'
-BITS = (62, 128)
-"""Denominators of the tables, in turn, until the rounded plan is private."""
-
-Found = tuple[tuple[Table, ...], PlanCertificate, str, str]
-"""Tables, their certificate, the status and a note."""
+from optdp.single.problem import Objective
+from optdp.work import Progress, silent
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PlanSolution(Designed[MultiLTE, PlanCertificate]):
     """What came out for several entities: a table for each, their joint certificate, and the numbers asked for first.
 
-    `status` is "local optimum", "work limit", "designed alone", "each alone", "baseline" or "interrupted". The lower
-    bound holds for every plan, and for one entity that holds all data.
+    `status` is "optimal", "local optimum", "work limit", "designed alone", "each alone", "baseline" or "interrupted";
+    of a release that is drawn inside, what the solver said, usually "optimal". `bound_for` says of what the lower bound
+    holds: of every plan whose reports are added, of whatever sees all data, or of every table of the total.
 
     Parameters
     ----------
     problem : MultiLTE
         What was asked for.
-    tables : tuple of NoiseMatrix or SharedNoise
+    tables : tuple of NoiseMatrix, SharedNoise or SeededMaps
         What each party deploys.
     certificate : PlanCertificate
         What is proved of all of them together.
     lower_bound : Fraction or None
         No plan has a smaller error; None if that was not proved.
-    prices : Prices, optional
+    prices : Prices or PlanPrices, optional
         The dual solution that proves the lower bound.
     status, note, backend, engine, seconds
         How it was found.
+    tried : tuple of Tried, optional
+        With method "best": every method, and what came of it.
 
     Examples
     --------
@@ -78,7 +60,9 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
     """
 
     tables: tuple[Table, ...]
+    tried: tuple[Tried, ...] = ()
     told = ("status", "mae", "baseline_mae", "gap", "certificate.epsilon", "problem.honest", "tables")
+    fragment = "optdp.report.notebook:of_plan"
 
     @property
     def baseline_mae(self) -> float:
@@ -99,6 +83,13 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
         return "; ".join(
             filter(None, (self.note, useless(self.value, self.no_data[f"no_data_{objective}"], objective)))
         )
+
+    @property
+    def bound_for(self) -> str:
+        """Of what the lower bound holds."""
+        if isinstance(self.prices, PlanPrices):
+            return self.prices.holds_for
+        return "every table of the total" if self.problem.method == "inside" else "whatever sees all data"
 
     def _members(self) -> list[dict[str, Any]]:
         """The figures of each party."""
@@ -126,6 +117,7 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
             "mae": self.mae,
             "mse": self.mse,
             "baseline_mae": self.baseline_mae,
+            **({} if certificate.worst_mae is None else {"worst_mae": float(certificate.worst_mae)}),
             **self.no_data,
             "lower_bound": None if self.lower_bound is None else float(self.lower_bound),
             "gap": self.gap,
@@ -134,6 +126,7 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
             "epsilon": show(problem.epsilon),
             "certified_epsilon": shown_epsilon(certificate.epsilon, problem.epsilon),
             "parties": self._members(),
+            **({"methods": [one.summary() for one in self.tried]} if self.tried else {}),
             "backend": self.backend,
             "engine": self.engine,
             "seconds": round(self.seconds, 4),
@@ -152,17 +145,21 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
             (problem.promise, f"{decimal(figures['certified_epsilon'])}  (wanted {figures['epsilon']})"),
             *self.compared("MAE of the aggregate", self.baseline_mae, without),
         ]
+        if "worst_mae" in figures:
+            facts.append(("MAE, given any sum", f"at most {figures['worst_mae']:.6f}"))
         if problem.objective == "mse":
             facts.append(("MSE of the aggregate", f"{self.mse:.6f}"))
         if problem.divisor != 1:
             facts.append(("MAE of the average", f"{figures['average_mae']:.6g}"))
         if self.lower_bound is not None:
-            bound = f"{float(self.lower_bound):.6f}  (proved: one entity with all data)"
-            facts.append(("no plan is below", bound))
+            below = "no table is below" if problem.method == "inside" else "no plan is below"
+            facts.append((below, f"{float(self.lower_bound):.6f}  (proved for {self.bound_for})"))
         if self.remarks:
             facts.append(("note", self.remarks))
-        listing = listed_parties(problem, figures["parties"])
-        return Sheet(tuple(facts), (listing,), meaning=figures["meaning"])
+        listings = [listed_parties(problem, figures["parties"])]
+        if self.tried:
+            listings.append(listed_methods(self.tried, problem.method, problem.objective))
+        return Sheet(tuple(facts), tuple(listings), meaning=figures["meaning"])
 
     def written(self, path: Path) -> str:
         """What `save` wrote, in words."""
@@ -174,12 +171,6 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
         stated: str = document["sha256"]
         return stated
 
-    def _repr_html_(self) -> str:
-        """A notebook shows this."""
-        from optdp.report.notebook import of_plan
-
-        return of_plan(self)
-
     def claim(self) -> dict[str, Any]:
         """What the plan's file states, as decimals rounded to the safe side."""
         certificate = self.certificate
@@ -187,6 +178,7 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
             "epsilon": shown_epsilon(certificate.epsilon, self.problem.epsilon),
             "mae": decimal_up(certificate.mae),
             "mse": decimal_up(certificate.mse),
+            **({} if certificate.worst_mae is None else {"worst_mae": decimal_up(certificate.worst_mae)}),
             "baseline_mae": decimal_up(self.problem.baseline_mae),
             "lower_bound": self.bound_claim(),
             "parties": [
@@ -206,248 +198,43 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
         write_plan(self, Path(folder))
 
 
-def solve_plan(problem: MultiLTE, backend: str = "highs", progress: Progress = silent) -> PlanSolution:
-    """The best certified plan for `problem`.
+def solve_plan(problem: MultiLTE, backend: str = "", progress: Progress = silent) -> PlanSolution:
+    """The best certified plan for `problem`; without the name of a backend by the one that is chosen here.
 
     Interrupted (Ctrl-C), it returns the best certified plan so far, which may be the baseline; `status` says so.
     """
-    if backend != "highs":
-        raise ProblemError(f'A plan of several entities is solved by the backend "highs". Found {backend!r}.')
+    who = chosen.get().backend
+    if backend and find(backend) != who:
+        with solving(backend):
+            return solve_plan(problem, progress=progress)
     begin = time.perf_counter()
     with precision():
-        tables, certificate, status, note = METHODS[problem.method](problem, progress)
-        engine = "blocks" if isinstance(tables[0], NoiseMatrix) else "shares"
-        engine = "alone" if problem.method == "alone" else "together" if problem.watched else engine
-        bound, prices = None, None
-        if status not in ("baseline", "interrupted"):
+        tried: tuple[Tried, ...] = ()
+        if problem.method == "best":
+            problem, found, tried = best(problem, progress)
+        else:
+            found = METHODS[problem.method].solve(problem, progress)
+        note = found.note
+        bound: Fraction | None = None
+        prices: Prices | PlanPrices | None = None
+        if found.bound is not None:
+            bound, prices = found.bound
+        elif found.status != "interrupted":
             try:
-                bound, prices = _bound(problem, progress)
+                bounded = plan_bound(problem, progress)
             except KeyboardInterrupt:
-                note = "the bound was interrupted"
+                bounded = "interrupted"
+            if isinstance(bounded, str):
+                note = "; ".join(filter(None, (note, f"no lower bound: {bounded}")))
+            else:
+                bound, prices = bounded
+                note = "; ".join(filter(None, (note, "" if who.duals else PRICED)))
+    engine = "blocks" if isinstance(found.tables[0], NoiseMatrix) else "shares"
+    engine = "maps" if problem.method == "seeded" else engine
+    engine = "together" if problem.watched else engine
+    engine = problem.method if problem.method in ("alone", "inside") else engine
     seconds = time.perf_counter() - begin
     return PlanSolution(
-        problem=problem, tables=tables, certificate=certificate, lower_bound=bound, status=status, note=note,
-        backend=backend, engine=engine, seconds=seconds, prices=prices,
+        problem=problem, tables=found.tables, certificate=found.certificate, lower_bound=bound, status=found.status,
+        note=note, backend=who.name, engine=engine, seconds=seconds, prices=prices, tried=tried,
     )  # fmt: skip
-
-
-def _baseline(problem: MultiLTE, status: str = "baseline", note: str = "") -> Found:
-    plan = geometric(problem)
-    return plan.parties, plan.certificate, status, note
-
-
-def _divisible(problem: MultiLTE, progress: Progress) -> Found:
-    try:
-        plan = design(problem, problem.contraction, progress)
-    except KeyboardInterrupt:
-        return _baseline(problem, "interrupted", "interrupted before the parties' noise was designed")
-    except ArithmeticError as error:
-        return _baseline(problem, "baseline", f"what was designed cannot be measured: {error}")
-    status = "interrupted" if plan.interrupted else "designed alone"
-    return plan.parties, plan.certificate, status, ""
-
-
-def _bound(problem: MultiLTE, progress: Progress) -> tuple[Fraction | None, Prices | None]:
-    """What one entity with all data could do at best."""
-    progress("a bound: one entity with everybody's data")
-    whole = bounding(problem)
-    try:
-        found = None if whole is None else solve_single(whole)
-    except OptdpError:
-        return None, None
-    if found is None:
-        return None, None
-    if found.status == "interrupted" and found.lower_bound is None:
-        raise KeyboardInterrupt
-    return found.lower_bound, None if isinstance(found.prices, NoisePrices) else found.prices
-
-
-def _together(problem: MultiLTE, progress: Progress) -> Found:
-    """A joint plan against observers with doubts; what the search leaves to repair is repaired step by step."""
-    plans = designed(problem, RESERVE, progress)
-    plan, status, share = next(plans), "local optimum", 0.0
-    try:
-        for better in plans:
-            plan = better
-    except KeyboardInterrupt:
-        status = "interrupted"
-    with work.certifying():
-        for _ in range(REPAIRS):
-            progress("rounding and certifying all products of vertices")
-            tables = written(plan.blurred(share), problem, BITS[0])
-            certificate = certify_plan(problem, tables)
-            try:
-                certificate.check(problem)
-            except CertificateError:
-                over = 1.0 if certificate.epsilon is None else float(certificate.epsilon / problem.epsilon) - 1
-                share = min(1.0, 2 * share + 2 * over + 1e-9)
-                continue
-            found: Found = tuple(tables), certificate, status, problem.outside
-            baseline = problem.baseline_mae if problem.objective == "mae" else problem.baseline_mse
-            return found if _value(problem, certificate) <= baseline else _no_worse(problem, found, progress)
-    raise SolverError('No joint plan could be certified against the observer. Use method = "alone".')
-
-
-def _no_worse(problem: MultiLTE, found: Found, progress: Progress) -> Found:
-    """Where geometric noise is better than the plan that was found: tables that are private alone, if that helps."""
-    tables, _, status, note = _private_alone(problem.changed(method="alone"), progress)
-    finite = [table for table in tables if isinstance(table, NoiseMatrix)]
-    with work.certifying():
-        certificate = certify_plan(problem, finite)
-    if _value(problem, certificate) >= _value(problem, found[1]):
-        return found
-    certificate.check(problem)
-    return tables, certificate, status, note
-
-
-def _joint(problem: MultiLTE, progress: Progress) -> Found:
-    if problem.watched:
-        return _together(problem, progress)
-    size = Size.of(problem)
-    if size.products > MOST_PRODUCTS and problem.fallback_epsilon is None and not problem.also:
-        found, certificate, status, note = _divisible(problem, progress)
-        reason = f"each party designs alone: a joint plan would compare aggregates of {len(problem.parties)} parties"
-        return found, certificate, status, note or f"{reason} of {size.kinds} kinds for hours"
-    check_cells(size.cells)
-    announce(size.seconds(DESCENT), f"A joint plan of {len(problem.parties)} parties", FITS, progress)
-    best: PlanDraft | None = None
-    latest: PlanDraft | None = None
-    power = 1 if problem.objective == "mae" else 2
-    status = "local optimum"
-    effort = Effort(most=DESCENT)
-    try:
-        alone = cache(lambda slack: _alone(problem, RESERVES[slack], progress))
-        for attempt in starts(problem, alone, progress):
-            if best is not None and effort.spent > MORE_TRIES:
-                break
-            best = best or attempt.start
-            for plan in descend(attempt, problem, progress, effort):
-                latest = plan
-            best, latest = _better(best, latest, power), None
-        if effort.over:
-            status = "work limit"
-    except KeyboardInterrupt:
-        status = "interrupted"
-        best = _better(best, latest, power)
-    why = "interrupted before a plan was found" if status == "interrupted" else "no start is near a good plan"
-    if best is not None:
-        try:
-            proved = _proved(problem, best, progress)
-        except KeyboardInterrupt:  # what was found so far is this plan
-            if status == "interrupted":
-                raise
-            status, proved = "interrupted", _proved(problem, best, progress)
-        if not isinstance(proved, str):
-            return *proved, status, ""
-        why = proved
-    if problem.fallback_epsilon is not None:
-        raise SolverError(f"No plan that keeps the fallback could be certified: {why}")
-    if status == "interrupted" or problem.also:
-        state = status if status == "interrupted" else "baseline"
-        return _baseline(problem, state, f"shared geometric noise instead of a joint plan: {why}")
-    found, certificate, status, _ = _divisible(problem, progress)
-    return found, certificate, status, f"noise that each party designs alone instead of a joint plan: {why}"
-
-
-def _proved(problem: MultiLTE, plan: PlanDraft, progress: Progress) -> tuple[tuple[Table, ...], PlanCertificate] | str:
-    """The plan in integers with its certificate, or why it is none."""
-    reason = ""
-    for bits in BITS:
-        progress("rounding and certifying")
-        with work.certifying():
-            tables = rounded(plan, problem, bits)
-            certificate = certify_plan(problem, tables)
-        try:
-            certificate.check(problem)
-        except CertificateError as error:
-            reason = str(error)
-            continue
-        value = _value(problem, certificate)
-        baseline = problem.baseline_mae if problem.objective == "mae" else problem.baseline_mse
-        if problem.fallback_epsilon is not None or value <= baseline:
-            return tables, certificate
-        return "geometric noise is at least as accurate as the plan that was found"
-    return reason
-
-
-def _better(one: PlanDraft | None, other: PlanDraft | None, power: int) -> PlanDraft | None:
-    if one is None or other is None:
-        return one or other
-    return one if one.error(power) <= other.error(power) * (1 + 1e-9) else other
-
-
-def _alone(problem: MultiLTE, reserve: Fraction, progress: Progress) -> list[NoiseMatrix]:
-    """For each party a table that is private whatever the others do (it need not keep the fallback)."""
-    worlds = list(zip(*problem.worlds, strict=True))  # for each party its populations
-    steps = [problem.step_epsilon(i) for i in range(len(worlds))]
-
-    def table_of(i: int) -> NoiseMatrix:
-        progress(f"party {i}: a first table that is private alone")
-        epsilon = steps[i] * worlds[i][0].largest * reserve
-        found = solve_single(SingleLTE(worlds[i], epsilon, tail="none", never_worse=False))
-        if found.status == "interrupted":
-            raise KeyboardInterrupt
-        return table_only(found.mechanism, "A plan")
-
-    return each_once(zip(worlds, steps, strict=True), table_of)
-
-
-def _private_alone(problem: MultiLTE, progress: Progress) -> Found:
-    """For each party the best table that is private by itself.
-
-    What is best for a party need not be best for the sum, as errors of many parties add up like squares: tables with
-    the least absolute error and such with the least squared one are tried, and those with the better sum are kept.
-    """
-    best: tuple[tuple[Table, ...], PlanCertificate] | None = None
-    status, note = "each alone", "each table is private on its own, so the sum is, whatever the other parties tell"
-    if problem.watched and problem.apart:
-        note += f"; a joint plan {problem.apart}"
-    kinds: tuple[Objective, ...] = ("mae", "mse")
-    for kind in kinds if problem.objective == "mae" else kinds[::-1]:
-        wholes = [problem.alone(i, kind) for i in range(len(problem.parties))]
-
-        def solved(i: int, wholes: list[SingleLTE] = wholes) -> Solution:
-            progress(f"party {i}: a table that is private alone")
-            return solve_single(wholes[i], progress=progress)
-
-        found = each_once(map(id, wholes), solved)
-        interrupted = any(own.status == "interrupted" for own in found)
-        status = "interrupted" if interrupted else status
-        if not interrupted or best is None:
-            progress("certifying the plan")
-            tables = [_times(table_only(own.mechanism, "A plan"), f) for own, f in zip(found, problem.f, strict=True)]
-            certificate = certify_plan(problem, tables)
-            certificate.check(problem)
-            if best is None or _value(problem, certificate) < _value(problem, best[1]):
-                best = tuple(tables), certificate
-        if interrupted:
-            break
-    assert best is not None
-    baseline = problem.baseline_mae if problem.objective == "mae" else problem.baseline_mse
-    shared = ""
-    if _value(problem, best[1]) > baseline:
-        who = "all parties" if problem.honest == len(problem.parties) else f"{problem.honest} parties"
-        shared = f'if {who} are surely honest, shared geometric noise does better: method = "geometric"'
-    return *best, status, "; ".join(filter(None, (note, shared, problem.outside)))
-
-
-def _value(problem: MultiLTE, certificate: PlanCertificate) -> Fraction:
-    return certificate.mae if problem.objective == "mae" else certificate.mse
-
-
-def _times(table: NoiseMatrix, factor: int) -> NoiseMatrix:
-    """The same table with every output multiplied."""
-    if factor == 1:
-        return table
-    rows = tuple(tuple(sorted((factor * s, weight) for s, weight in row)) for row in table.rows)
-    low, high = sorted(factor * s for s in table.outputs)
-    return replace(table, outputs=(low, high), rows=rows)
-
-
-METHODS: dict[str, Callable[[MultiLTE, Progress], Found]] = {
-    "joint": _joint,
-    "divisible": _divisible,
-    "geometric": lambda problem, _: _baseline(problem),
-    "alone": _private_alone,
-}
-"""How a plan is found."""

@@ -27,12 +27,14 @@ import numpy as np
 from scipy import sparse
 
 from optdp.mechanism.matrix import NoiseMatrix
-from optdp.numbers.ordered import Array, convolve, exp, log, product, total
+from optdp.numbers.exact import log
+from optdp.numbers.ordered import Array, convolve, exp, product, total
 from optdp.people.observer import Crowd
 from optdp.people.population import Population
+from optdp.plan.parties import rounded_table
 from optdp.plan.problem import MultiLTE
 from optdp.plan.products import convolve_rows, crowds_of
-from optdp.programs.highs import solve_highs
+from optdp.programs.backends import answers
 from optdp.programs.program import LinearProgram
 from optdp.work import Progress
 
@@ -131,7 +133,7 @@ def _folded(laws: Array, first: int, last: int) -> Array:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SeatedPlan:
     """All parties and their tables."""
 
     seats: tuple[Seat, ...]
@@ -155,7 +157,7 @@ class Plan:
             found.append((seat.belief[:, None] * means[seat.errors - least]).ravel())
         return np.concatenate(found)
 
-    def moved(self, values: Array) -> Plan:
+    def moved(self, values: Array) -> SeatedPlan:
         """The plan with other entries, in the same order as `costs`."""
         tables, begin = [], 0
         for seat in self.seats:
@@ -163,15 +165,15 @@ class Plan:
             table = np.clip(values[begin : begin + size], 0.0, 1.0).reshape(seat.shape)
             tables.append(table / total(table, axis=1, keepdims=True))
             begin += size
-        return Plan(self.seats, tuple(tables), self.power)
+        return SeatedPlan(self.seats, tuple(tables), self.power)
 
-    def blurred(self, share: float) -> Plan:
+    def blurred(self, share: float) -> SeatedPlan:
         """Every row moved towards the mean row, so that a report says less."""
         tables = tuple(
             (1 - share) * table + share * product(seat.belief, table)
             for seat, table in zip(self.seats, self.tables, strict=True)
         )
-        return Plan(self.seats, tables, self.power)
+        return SeatedPlan(self.seats, tables, self.power)
 
     def worst(self, nodes: Sequence[Sequence[int]]) -> dict[Cut, float]:
         """For each party, direction and sum the worst product of `nodes`, with its quotient."""
@@ -240,7 +242,7 @@ class _Search:
     nodes: list[list[int]]
     cuts: dict[Cut, None]
 
-    def excess(self, plan: Plan) -> tuple[dict[Cut, float], float]:
+    def excess(self, plan: SeatedPlan) -> tuple[dict[Cut, float], float]:
         """The worst products on the grid, and by how much they violate, in logarithms."""
         found = plan.worst(self.nodes)
         quotients = np.array(list(found.values()))
@@ -251,7 +253,7 @@ class _Search:
         near = {cut: None for cut, quotient in found.items() if quotient > 1 + 0.6 * (self.bound - 1)}
         self.cuts = dict(list((near | self.cuts).items())[:MOST_CUTS])
 
-    def descend(self, plan: Plan, cost: float, delta: float) -> Iterator[Plan]:
+    def descend(self, plan: SeatedPlan, cost: float, delta: float) -> Iterator[SeatedPlan]:
         """Steps that lower the error and the cost of violations together."""
         found, over = self.excess(plan)
         self.remember(found)
@@ -270,7 +272,7 @@ class _Search:
             if slow or delta < LEAST:
                 return
 
-    def _step(self, plan: Plan, cost: float, delta: float) -> Plan:
+    def _step(self, plan: SeatedPlan, cost: float, delta: float) -> SeatedPlan:
         """The linear program of one step: entries `lower + v`, and what is violated."""
         rows = [plan.row(cut, self.bound) for cut in self.cuts]
         now = np.concatenate([table.ravel() for table in plan.tables])
@@ -293,16 +295,17 @@ class _Search:
             np.concatenate([sums, np.full(count + size, -np.inf)]),
             np.concatenate([sums, room, upper - lower]),
         )
-        return plan.moved(lower + solve_highs(program).x[:size])
+        x = next(answers(program, "simplex")).x
+        return plan if x is None else plan.moved(lower + x[:size])
 
 
-def designed(problem: MultiLTE, reserve: float, progress: Progress) -> Iterator[Plan]:
+def designed(problem: MultiLTE, reserve: float, progress: Progress) -> Iterator[SeatedPlan]:
     """Better and better plans; what is left to repair of the last one is little."""
     crowds = crowds_of(problem)
     pairs = zip(problem.parties, crowds, strict=True)
     seats = tuple(seat_of(population, crowd) for population, crowd in pairs)
     noise = min(0.1, exp(-float(problem.epsilon)))
-    plan = Plan(seats, tuple(_mostly_true(seat, noise) for seat in seats), 1 if problem.objective == "mae" else 2)
+    plan = SeatedPlan(seats, tuple(_mostly_true(seat, noise) for seat in seats), 1 if problem.objective == "mae" else 2)
     every = [list(range(len(seat.total))) for seat in seats]
     grid = [
         sorted({round(k * (len(own) - 1) / (NODES - 1)) for k in range(NODES)} | {max(0, len(own) - 2)})
@@ -333,14 +336,9 @@ def _mostly_true(seat: Seat, noise: float) -> Array:
     return np.asarray((1 - noise) * np.eye(wide)[truth] + noise / wide)
 
 
-def rounded(plan: Plan, problem: MultiLTE, bits: int) -> list[NoiseMatrix]:
+def rounded(plan: SeatedPlan, problem: MultiLTE, bits: int) -> list[NoiseMatrix]:
     """The tables as integers over `2^bits`."""
     matrices = []
     for seat, table, population in zip(plan.seats, plan.tables, problem.parties, strict=True):
-        rows = []
-        for row in table:
-            weights = [round(value) for value in np.ldexp(row, bits).tolist()]
-            weights[int(np.argmax(row))] += (1 << bits) - sum(weights)
-            rows.append(tuple((seat.outputs[0] + k, weight) for k, weight in enumerate(weights) if weight))
-        matrices.append(NoiseMatrix(seat.inputs, seat.outputs, 1 << bits, tuple(rows), None, "clamp", population.last))
+        matrices.append(rounded_table(seat.inputs, seat.outputs, table, bits, population.last))
     return matrices

@@ -14,15 +14,19 @@ from scipy.signal import fftconvolve
 from optdp.errors import CertificateError, ProblemError
 from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix
+from optdp.mechanism.seeded_maps import SeededMaps
 from optdp.mechanism.shared_noise import SharedNoise
-from optdp.numbers.exact import Number, to_fraction
+from optdp.numbers.exact import Number, precision, to_fraction
 from optdp.numbers.ordered import dot
+from optdp.objects import Public
 from optdp.people.population import Population
 from optdp.plan.certificate import largest
 from optdp.plan.certify import plan_epsilons, plan_errors
 from optdp.plan.divisible_certify import certify_shared
-from optdp.plan.format import VerifiedPlan
+from optdp.plan.format import Table, VerifiedPlan
+from optdp.plan.inside import common
 from optdp.plan.problem import MultiLTE
+from optdp.plan.seeded_certify import seeded_epsilons
 from optdp.plan.solve import PlanSolution, solve_plan
 from optdp.single import certify
 from optdp.single.problem import SingleLTE
@@ -81,6 +85,8 @@ def _in_world(plan: AnyPlan, world: World) -> Fraction | None:
     problem, tables = plan.problem, plan.tables
     if len(world) != len(tables):
         raise ProblemError(f"A world must have {len(tables)} populations. Found {len(world)}.")
+    if problem.method == "inside":
+        return _inside_in_world(problem, tables, world)
     for i, (population, table) in enumerate(zip(world, tables, strict=True)):
         if population.last > table.last:
             raise CertificateError(
@@ -89,6 +95,9 @@ def _in_world(plan: AnyPlan, world: World) -> Fraction | None:
     finite = [table for table in tables if isinstance(table, NoiseMatrix)]
     if len(finite) == len(tables):
         return largest(plan_epsilons(problem, finite, world))
+    seeded = [table for table in tables if isinstance(table, SeededMaps)]
+    if len(seeded) == len(tables):
+        return largest(seeded_epsilons(problem, seeded, [world]))
     shared = [table for table in tables if isinstance(table, SharedNoise)]
     moved = MultiLTE(
         world, problem.epsilon, problem.honest, problem.method, problem.objective, f=problem.f,
@@ -99,12 +108,25 @@ def _in_world(plan: AnyPlan, world: World) -> Fraction | None:
     return certify_shared(moved, fitted).epsilon
 
 
+def _inside_in_world(problem: MultiLTE, tables: Sequence[Table], world: World) -> Fraction | None:
+    """The same of a release that is drawn inside: coalitions know what their own people contribute there, too."""
+    table = common([table for table in tables if isinstance(table, NoiseMatrix)])
+    moved = problem.changed(parties=list(world), also=())
+    last = moved.merged.last
+    if last > table.last:
+        raise CertificateError(f"The plan serves totals 0..{table.last}. Found a world whose total reaches {last}.")
+    if last < table.last and table.inputs == (0, table.last):  # rows that are never asked for
+        table = replace(table, inputs=(0, last), rows=table.rows[: last + 1], last=last)
+    with precision():
+        return certify.observed(moved.merged, table)[0]
+
+
 RARE, CELLS = 1e-9, 40_000_000
 """Totals below this probability are left out: their errors would be rounding. And how much is written out at most."""
 
 
 @dataclass(frozen=True)
-class ErrorByTotal:
+class ErrorByTotal(Public):
     """The mean absolute error of the aggregate where the true weighted sum is `total`."""
 
     total: int
@@ -118,7 +140,7 @@ def errors_by_total(plan: AnyPlan) -> list[ErrorByTotal]:
     Parameters
     ----------
     plan : PlanSolution or VerifiedPlan
-        A plan of method "joint".
+        A plan of finite tables: of method "joint", "alone" or "inside".
 
     Returns
     -------
@@ -137,9 +159,14 @@ def errors_by_total(plan: AnyPlan) -> list[ErrorByTotal]:
     """
     joint: npt.NDArray[np.float64] = np.ones((1, 1))
     first, least = 0, 0
-    for table, population, factor in zip(plan.tables, plan.problem.parties, plan.problem.f, strict=True):
+    listed: list[tuple[Table, Population, int]] = list(
+        zip(plan.tables, plan.problem.parties, plan.problem.f, strict=True)
+    )
+    if plan.problem.method == "inside":
+        listed = [(plan.tables[0], plan.problem.merged.populations[0], 1)]
+    for table, population, factor in listed:
         if not isinstance(table, NoiseMatrix):
-            raise ProblemError('errors_by_total is for plans of method = "joint". Found another.')
+            raise ProblemError("errors_by_total is for plans of finite tables. Found shares of noise.")
         low, high = table.inputs
         chances = np.array([float(value.mid()) for value in population.total.balls(low, high)])
         targets = factor * np.arange(low, high + 1)
@@ -162,7 +189,7 @@ def errors_by_total(plan: AnyPlan) -> list[ErrorByTotal]:
 
 
 @dataclass(frozen=True)
-class Caution:
+class Caution(Public):
     """A plan designed for more concentrated priors: only a share of the people is taken to be uncertain (VI-E)."""
 
     share: Fraction
@@ -199,7 +226,8 @@ def caution(
     Examples
     --------
     >>> from optdp import MultiLTE, Population, caution
-    >>> (found,) = caution(MultiLTE([Population.binomial(3, "0.2")] * 2, epsilon=1, honest=1), ["0.5"])
+    >>> problem = MultiLTE([Population.binomial(3, "0.2")] * 2, epsilon=1, honest=1, method="joint")
+    >>> (found,) = caution(problem, ["0.5"])
     >>> found.epsilon > 1  # the plan for the concentrated priors does not keep epsilon = 1 under the full ones
     True
     """

@@ -22,7 +22,10 @@ Each module proves at its top what it computes. Read them in this order, each re
     claims        what is demanded and claimed
     bounds        proofs of lower bounds
     single        the artifact of one entity: begin here to see how a check goes
+    maps          the maps of a common word
     plans         several entities, finite tables
+    seeded        several entities that share a secret word
+    inside        several entities, one table of the total
     shares        several entities, shares of noise
     folder        the files of a plan, and their claims
     groups        an order's groups, made again from data

@@ -45,6 +45,8 @@ from .verdict import GUARD, Failed, Refused, must, spend
 
 LARGEST = 5000
 """Up to this sum every input has a row."""
+CHAINED = 1200
+"""The same where ordinary privacy is asked for."""
 MOST_TERMS = 80_000_000
 """The most products of a gap and a price: some ten seconds."""
 MOST_BITS = 250_000_000
@@ -161,7 +163,8 @@ def _too_long(program: Program, prices: Prices) -> bool:
         pairs, named = len(prices.u), {tuple(line[:2]) for line in prices.at or ()}
         each = [observer.bits for observer in program.observers]
         bits += program.size * sum(each[i] for i, _ in named if i < len(each))
-    return program.size > LARGEST + 1 or bits > MOST_BITS or program.size**2 * (1 + pairs) > MOST_TERMS
+    rows = LARGEST if program.fallback is None else CHAINED
+    return program.size > rows + 1 or bits > MOST_BITS or program.size**2 * (1 + pairs) > MOST_TERMS
 
 
 def _read_prices(found: Any) -> Prices | None:

@@ -9,12 +9,15 @@ from fractions import Fraction
 from typing import Any
 
 from .bounds import check_bound
-from .claims import check_keys, claimed, claimed_epsilon, demand, epsilon_of
+from .claims import as_decimal, check_keys, claimed, claimed_epsilon, demand, epsilon_of
 from .enclosures import log_above, noise_ratio, share_mean
 from .entity import Table, read_table
 from .fields import list_of
-from .plans import bounding, joint_figures, read_plan
+from .maps import Maps, read_maps
+from .plan_bounds import check_plan_bound
+from .plans import Plan, bounding, joint_figures, read_plan
 from .reading import canonical, check_head, read_document
+from .seeded import seeded_figures
 from .shares import shared_figures
 from .verdict import Failed, Findings, Refused, must, printable
 
@@ -32,12 +35,13 @@ def recheck_plan(folder: str | os.PathLike[str]) -> Findings:
             must(right, "parties must list party-0.json, party-1.json, .. with their digests", entry)
     except Refused as error:
         raise Refused(f"{printable(path)}: {error}") from None
-    tables, claims = [], []
+    tables: list[Table | Maps] = []
+    claims: list[Any] = []
     for i, entry in enumerate(entries):
         place = os.path.join(folder, f"party-{i}.json")
         member = read_document(place)
         try:
-            tables.append(read_table(member))
+            tables.append(read_maps(member) if member.get("format") == "optdp/seeded-maps" else read_table(member))
             claims.append(member["claim"])
             party = claims[i].get("party")
             must(type(party) is int and party == i, f"The file must be that of party {i}", party)
@@ -50,17 +54,24 @@ def recheck_plan(folder: str | os.PathLike[str]) -> Findings:
         identity = {"problem": document["problem"], "tables": [table.bare for table in tables]}
         right = document["plan"] == hashlib.sha256(canonical(identity)).hexdigest()
         must(right, "The identity of the plan must fit its tables", document["plan"])
+        for i, claim in enumerate(claims):
+            must(claim.get("tables") == identity["tables"], f"Party {i} must list the digests of all tables", i)
         return _check_plan(document, tables, claims)
     except (Refused, Failed) as error:
         raise type(error)(f"{printable(folder)}: {error}") from None
 
 
-def _check_plan(document: Mapping[str, Any], tables: Sequence[Table], claims: Sequence[Mapping[str, Any]]) -> Findings:
+def _check_plan(
+    document: Mapping[str, Any], tables: Sequence[Table | Maps], claims: Sequence[Mapping[str, Any]]
+) -> Findings:
     plan = read_plan(document["problem"], tables)
     claim, parties = document["claim"], list_of(document["claim"].get("parties"), "The claim's parties")
-    check_keys(claim, "epsilon mae mse baseline_mae lower_bound parties meaning explained")
+    check_keys(claim, "epsilon mae mse worst_mae baseline_mae lower_bound parties meaning explained")
     must(len(parties) == len(tables), "The claim must speak of every party", len(parties))
-    found = joint_figures(plan) if tables[0].tail is None else shared_figures(plan)
+    if isinstance(tables[0], Maps):
+        found = seeded_figures(plan)
+    else:
+        found = joint_figures(plan) if tables[0].tail is None else shared_figures(plan)
     epsilons = [(log_above(ratio) or 0) * steps for ratio, steps in zip(found.quotients, plan.steps, strict=True)]
     for i, ordinary in enumerate(found.ordinary):
         if plan.fallback is not None:
@@ -69,10 +80,17 @@ def _check_plan(document: Mapping[str, Any], tables: Sequence[Table], claims: Se
     for i, ratio in enumerate(found.quotients):
         claimed_epsilon(claim, "epsilon", ratio, plan.steps[i])
     figures = {"mae": found.mae, "mse": found.mse, "baseline_mae": baseline}
+    must(found.worst is not None or "worst_mae" not in claim, "worst_mae is claimed with never_worse only", claim)
+    if found.worst is not None:
+        figures["worst_mae"] = found.worst
+        limit = (plan.never_worse or 0) * baseline
+        if found.worst > limit:
+            stated = f"at most {as_decimal(limit)}. Found {as_decimal(found.worst)}"
+            raise Failed(f"the mean absolute error given any sum must be {stated}.")
     for name, value in figures.items():
         claimed(claim, name, value)
     for i in range(len(tables)):
-        for own, more in ((parties[i], ""), (claims[i], " plan party meaning explained")):
+        for own, more in ((parties[i], ""), (claims[i], " plan party tables meaning explained")):
             must(isinstance(own, dict), f"The claim of party {i} must be a table", own)
             check_keys(own, "epsilon ordinary_epsilon mae" + more)
             claimed_epsilon(own, "epsilon", found.quotients[i], plan.steps[i])
@@ -83,6 +101,15 @@ def _check_plan(document: Mapping[str, Any], tables: Sequence[Table], claims: Se
         all_figures[f"party {i}: epsilon"] = epsilon
         all_figures[f"party {i}: ordinary_epsilon"] = epsilon_of(found.ordinary[i], plan.worlds[0][i].largest)
         all_figures[f"party {i}: mae"] = found.own[i]
-    whole = None if claim.get("lower_bound") is None else bounding(plan)
-    left = check_bound(claim, document["provenance"], found.mae if plan.power == 1 else found.mse, whole)
+    left = _check_bound(plan, document, found.mae if plan.power == 1 else found.mse)
     return Findings("PASS", "plan", all_figures, left, document["sha256"])
+
+
+def _check_bound(plan: Plan, document: Mapping[str, Any], value: Fraction) -> tuple[str, ...]:
+    """A claimed bound is one for every plan whose reports are added, or that of one entity with all data."""
+    claim, provenance = document["claim"], document["provenance"]
+    if not isinstance(provenance.get("prices"), dict) or "blocks" not in provenance["prices"]:
+        return check_bound(claim, provenance, value, None if claim.get("lower_bound") is None else bounding(plan))
+    if claim.get("lower_bound") is not None:
+        check_plan_bound(plan, claim, provenance, value, document["problem"].get("method"))
+    return ()

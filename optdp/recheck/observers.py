@@ -22,7 +22,7 @@ both in lexicographic order. Kinds stand in the order in which the population na
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -67,6 +67,8 @@ class Observer:
     """Whether this is the observer who knows just the laws of the population, and nobody."""
     doubtful: bool = False
     """Whether a range is stated, or some people are known: then prices say of which vertices they are."""
+    groups: tuple[tuple[int, ...], ...] = ()
+    """Besides, one of these groups is known, by how many of each kind belong to it: those of a coalition of parties."""
 
     @property
     def bits(self) -> int:
@@ -94,7 +96,7 @@ def read_observers(stated: Any, population: Any, prior: Prior, epsilon: Fraction
     """The observers of a problem; none if it names none, or one of whom nothing is said."""
     listed = [stated] if isinstance(stated, dict) else list_of(stated, "observer", 1)
     tables = [table_with(item, "observer", "", "between margin known epsilon") for item in listed]
-    if tables == [{}]:
+    if tables in ([{}], [{"known": 0}]) and type(tables[0].get("known", 0)) is int:
         return []
     found = []
     for i, table in enumerate(tables):
@@ -118,7 +120,7 @@ def _read_observer(table: Mapping[str, Any], population: Any, prior: Prior, epsi
         rule = "An observer with between, margin or known needs independent people whose laws are known, all uncertain"
         must(right, rule, population.get("kind"))
     kinds: dict[tuple[Chances, Chances], int] = {}
-    for segment, count in _segments(table, prior, people) if laws else ():
+    for segment, count in zip(_segments(table, prior), laws.values(), strict=True) if laws else ():
         kinds[segment] = kinds.get(segment, 0) + count
     if known == "all":
         return Observer((), None, epsilon)
@@ -127,23 +129,37 @@ def _read_observer(table: Mapping[str, Any], population: Any, prior: Prior, epsi
     return Observer(tuple(Kind(*ends, count) for ends, count in kinds.items()), known, epsilon, exact, doubtful)
 
 
-def _segments(table: Mapping[str, Any], prior: Prior, people: int) -> Iterator[tuple[tuple[Chances, Chances], int]]:
-    """The segment of each kind of the population, and how many they are."""
+def insider(stated: Mapping[str, Any], prior: Prior, epsilon: Fraction, held: Sequence[Sequence[int]]) -> Observer:
+    """An observer who also knows one of several groups, `held` by how many people of each law of the prior."""
+    own = _read_observer(stated, {}, prior, epsilon)
+    if own.known is None:
+        return own
+    segments = list(_segments(stated, prior))
+    places = list(dict.fromkeys(segments))
+    groups = [
+        tuple(sum(n for n, segment in zip(group, segments, strict=True) if segment == place) for place in places)
+        for group in held
+    ]
+    return replace(own, exact=False, doubtful=True, groups=tuple(dict.fromkeys(groups)))
+
+
+def _segments(table: Mapping[str, Any], prior: Prior) -> Iterator[tuple[Chances, Chances]]:
+    """The segment of each law of the population."""
     if "between" in table:
         right = len({len(law) for law in prior.laws}) == 1
         must(right, "between is for people who all have the same largest contribution", sorted(set(prior.sizes))[:9])
-        yield _between(table["between"], prior.largest), people
+        yield from [_between(table["between"], prior.largest)] * len(prior.laws)
         return
     if "margin" in table:
         margin = exact_number(table["margin"], "margin")
         must(0 <= margin <= 1, "margin must lie in [0, 1]", table["margin"])
         must(prior.largest == 1, "margin is for people who contribute 0 or 1", prior.largest)
-        for (_, p), count in prior.laws.items():
+        for _, p in prior.laws:
             low, high = max(p - margin, Fraction(0)), min(p + margin, Fraction(1))
-            yield ((1 - low, low), (1 - high, high)), count
+            yield (1 - low, low), (1 - high, high)
         return
-    for law, count in prior.laws.items():
-        yield (law, law), count
+    for law in prior.laws:
+        yield law, law
 
 
 def _between(ends: Any, largest: int) -> tuple[Chances, Chances]:
@@ -169,7 +185,13 @@ def cases(observer: Observer) -> Iterator[Case]:
     must(right, f"Observers are checked here of at most {MOST_KINDS} kinds of people; use optdp verify", len(kinds))
     for i, person in enumerate(kinds):
         others = [kind.count - (i == j) for j, kind in enumerate(kinds)]
-        for split in _splits(others, known):
+        listed: dict[tuple[int, ...], None] = {}
+        for group in observer.groups or [(0,) * len(kinds)]:
+            left = [n - g for n, g in zip(others, group, strict=True)]
+            if min(left) >= 0:  # else everybody of this kind belongs to the group
+                for split in _splits(left, min(known, sum(left))):
+                    listed[tuple(t + g for t, g in zip(split, group, strict=True))] = None
+        for split in listed:
             spend(len(kinds), 0)
             moved = sum(t * kind.largest for t, kind in zip(split, kinds, strict=True))
             counts = tuple(n - t for n, t in zip(others, split, strict=True))

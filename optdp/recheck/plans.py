@@ -11,6 +11,8 @@ independent terms, which raises no quotient.
 **An observer of a joint plan** is in doubt about the people of all parties. The difference of the two sides is affine
 in every other person's law, so that everybody is at an end where it is largest, and only how many people of each party
 are at which end counts: every product of these numbers is looked at.
+
+**A release that is drawn inside** a secure computation comes from one table of the total: `inside`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, reduce
-from itertools import pairwise, product
+from itertools import accumulate, combinations, pairwise, product
 from typing import Any
 
 from .bounds import Program
@@ -30,10 +32,13 @@ from .claims import demand
 from .enclosures import Pair, both_ways, noise_ratio, worst_of
 from .entity import Entity, Table
 from .fields import check_epsilons, exact_number, list_of, one_of, table_with, whole_number
+from .inside import check_fit, quotient, read_whole
 from .laws import POINT, Law, common_unit, convolved, exact_law, multiplied, shortened
+from .maps import Maps
 from .observers import Kind, Observer, read_observers
 from .priors import Prior, independent, read_prior
 from .reading import canonical
+from .single import Problem
 from .verdict import must, spend
 
 
@@ -55,6 +60,16 @@ class Plan:
     """Whether each table must be private on its own."""
     observers: Sequence[Observer | None]
     """Who is watching each party; None: somebody who knows exactly the prior."""
+    every: bool
+    """Whether any two contributions are compared at epsilon, instead of steps."""
+    inside: bool
+    """Whether no party may report anything outside the range of `f x`."""
+    never_worse: Fraction | None
+    """How often the error of geometric noise any sum may have."""
+    maps: Sequence[Maps] = ()
+    """With a common word the maps of each party, and no tables."""
+    whole: Problem | None = None
+    """If the release is drawn inside: the problem of one entity with everybody's data."""
 
     @cached_property
     def sensitivity(self) -> int:
@@ -64,6 +79,8 @@ class Plan:
     @cached_property
     def steps(self) -> list[Fraction]:
         """For each party how many steps of one of its people move the sum as far as anybody can."""
+        if self.every:
+            return [Fraction(1)] * len(self.f)
         return [Fraction(self.sensitivity, abs(f)) for f in self.f]
 
 
@@ -76,12 +93,15 @@ class Figures:
     own: Sequence[Fraction]
     mae: Fraction
     mse: Fraction
+    worst: Fraction | None = None
+    """With `never_worse`, the largest mean absolute error given any sum."""
 
 
-def read_plan(problem: Any, tables: Sequence[Table]) -> Plan:
+def read_plan(problem: Any, tables: Sequence[Table | Maps]) -> Plan:
     spec = table_with(
         problem, "problem", "kind epsilon parties",
-        "method honest objective fallback_epsilon f divisor contraction also observer title source notes expect",
+        "method honest objective fallback_epsilon f divisor contraction adjacency tail never_worse also observer title "
+        "source notes expect",
     )  # fmt: skip
     one_of(spec["kind"], "kind", "multi-lte")
     epsilon, fallback = check_epsilons(spec)
@@ -98,27 +118,58 @@ def read_plan(problem: Any, tables: Sequence[Table]) -> Plan:
     must(all(len(world) == count for world in lists), "Every world must have every party", len(lists))
     must(len(tables) == count, "A plan must have a table for each party", len(tables))
     names, worlds = _read_worlds(lists)
-    observers = _read_observers(spec, worlds[0], epsilon)
     method = spec.get("method")
+    finite = [table for table in tables if isinstance(table, Table)]
+    maps = [table for table in tables if isinstance(table, Maps)]
+    must(len(maps) == (count if method == "seeded" else 0), "Maps of a common word are for method seeded", method)
+    if method == "inside":
+        whole = read_whole(spec, worlds, epsilon, fallback, honest, power)
+        check_fit(whole, finite)
+        must({table.tail is None for table in tables} == {True}, "Tables must be finite", method)
+        asked = (spec.get("adjacency", "unit"), spec.get("tail", "margin"), _never_worse(spec.get("never_worse")))
+        must(asked == ("unit", "margin", None), "adjacency, tail and never_worse are for joint", method)
+        nobody = [None] * count
+        return Plan(
+            finite, worlds, names, epsilon, fallback, honest, f, power, False, nobody, False, False, None, (), whole
+        )
+    observers = _read_observers(spec, worlds[0], epsilon)
     must(method is not None or not any(observers), "A plan with an observer must say its method", method)
     method = "joint" if method is None else method
-    one_of(method, "method", "joint divisible geometric alone")
-    right = method == "joint" or (not also and (fallback is None or method == "alone"))
+    one_of(method, "method", "joint divisible geometric alone seeded")
+    if method == "seeded":  # whoever knows the word sees through the maps
+        right = honest == count and fallback is None and not any(observers)
+        must(right, "With a common word all parties are honest, without fallback and observers", honest)
+    right = method in ("joint", "seeded") or (not also and (fallback is None or method == "alone"))
     must(right, "also and fallback_epsilon are for joint", method)
     must(method in ("joint", "alone") or not any(observers), "An observer is for joint or alone", method)
-    plan = Plan(tables, worlds, names, epsilon, fallback, honest, f, power, method == "alone", observers)
+    every = one_of(spec.get("adjacency", "unit"), "adjacency", "unit all") == "all"
+    inside = one_of(spec.get("tail", "margin"), "tail", "margin none") == "none"
+    never_worse = _never_worse(spec.get("never_worse"))
+    must(not every or method in ("joint", "alone"), 'adjacency = "all" is for joint or alone', method)
+    plain = method == "joint" and not any(observers)
+    must(plain or not (inside or never_worse), "tail and never_worse are for joint plans without an observer", method)
+    plan = Plan(finite, worlds, names, epsilon, fallback, honest, f, power, method == "alone", observers, every, inside,
+                never_worse, maps)  # fmt: skip
     laws = {None if table.tail is None else table.tail["law"] for table in tables}
     must(laws in ({None}, {"sgdl"}), "Tables must be all finite, or all with shares of noise", laws)
-    finite = method == "alone" or any(observers)
-    must(laws == {None} or not finite, "Tables with an observer, or private on their own, must be finite", laws)
+    more = method == "alone" or any(observers) or every or inside or never_worse is not None
+    must(laws == {None} or not more, "Tables that are asked for more than shares of noise keep must be finite", laws)
     must(
-        laws == {"sgdl"} or method in ("joint", "alone"),
+        laws == {"sgdl"} or method in ("joint", "alone", "seeded"),
         f'With method = "{method}" parties must add shares of noise',
         laws,
     )
     for i in range(count):
         _check_fit(plan, i, method)
     return plan
+
+
+def _never_worse(stated: Any) -> Fraction | None:
+    if stated is None or stated is False:
+        return None
+    times = Fraction(1) if stated is True else exact_number(stated, "never_worse")
+    must(1 <= times <= 1000, "never_worse must be true, or 1 to 1000", stated)
+    return times
 
 
 def _read_worlds(lists: Sequence[Sequence[Any]]) -> tuple[list[list[bytes]], list[list[Prior]]]:
@@ -159,16 +210,17 @@ def _read_observers(spec: Mapping[str, Any], priors: Sequence[Prior], epsilon: F
 
 def _check_fit(plan: Plan, party: int, method: str) -> None:
     """The table of a party must be one that its problem can have."""
-    table, last, f = plan.tables[party], plan.worlds[0][party].last, plan.f[party]
+    table: Table | Maps = plan.maps[party] if plan.maps else plan.tables[party]
+    last, f = plan.worlds[0][party].last, plan.f[party]
     inputs, outputs = [table.first, table.final], [table.low, table.high]
     must(table.first >= 0 and table.final <= last, f"Rows must be for inputs 0..{last}", inputs)
     must(table.outside != "error" or inputs == [0, last], f"Every input 0..{last} must have a row", inputs)
     unit = plan.epsilon / plan.sensitivity
     if table.tail is None:  # noise goes farther with a chance below e^-40
-        (lowest, highest), reach = sorted((0, f * last)), 2 + math.ceil(40 / unit)
+        (lowest, highest), reach = sorted((0, f * last)), 0 if plan.inside else 2 + math.ceil(40 / unit)
         right = lowest - reach <= table.low and table.high <= highest + reach
         must(right, f"Outputs must lie in {lowest - reach}..{highest + reach}", outputs)
-    elif method == "geometric":
+    elif method == "geometric" and isinstance(table, Table):
         right = table.q == noise_ratio(unit) and table.tail["beta"] == ["1", str(plan.honest)]
         must(right, f"Each party must add 1/{plan.honest} of the noise of its epsilon", table.tail)
         must(table.tail["contraction"] is None and table.low == table.high, "Noise alone must be added", outputs)
@@ -178,6 +230,8 @@ def bounding(plan: Plan) -> Program | None:
     """The program of one entity that holds everybody's data: no plan does better, if all people are alike, contribute 0
     or 1 and count once each. For then the mean of a plan over all permutations of the people is a table of that
     entity. What a conservative prior takes as known only shifts the sum, differently in every world."""
+    if plan.whole is not None:  # the program that was solved
+        return plan.whole.program
     shifted = any(json.loads(name).get("conservative") is not None for names in plan.names for name in names)
     merged = []
     for world in plan.worlds[:1] if shifted else plan.worlds:
@@ -218,11 +272,13 @@ def demand_privacy(plan: Plan, quotients: Sequence[Fraction | None]) -> None:
 
 
 def joint_figures(plan: Plan) -> Figures:
+    if plan.whole is not None:
+        return _inside_figures(plan, plan.whole)
     must(len(plan.tables) <= 64, "A joint plan must have at most 64 parties", len(plan.tables))
     entities = [Entity(table, prior.last, prior.last) for table, prior in zip(plan.tables, plan.worlds[0], strict=True)]
     worst: list[Fraction | None] = [Fraction(1)] * len(entities)
     if plan.alone:
-        worst = [_own_quotient(*own) for own in zip(entities, plan.worlds[0], plan.observers, strict=True)]
+        worst = [_own_quotient(*own, plan.every) for own in zip(entities, plan.worlds[0], plan.observers, strict=True)]
     elif any(plan.observers):
         worst = _vertex_products(plan, entities)
     listed = () if plan.alone or any(plan.observers) else zip(plan.worlds, plan.names, strict=True)
@@ -239,14 +295,27 @@ def joint_figures(plan: Plan) -> Figures:
     for entity, prior, f in zip(entities, plan.worlds[0], plan.f, strict=True):
         errors.append(shortened(_error_law(entity, prior.total, f), relative=False))
         total = shortened(convolved(total, errors[-1]), relative=False)
-    return Figures(worst, ordinary, [law.moment(1) for law in errors], total.moment(1), total.moment(2))
+    given = None if plan.never_worse is None else _worst_sum(plan, entities)
+    return Figures(worst, ordinary, [law.moment(1) for law in errors], total.moment(1), total.moment(2), given)
 
 
-def _own_quotient(entity: Entity, prior: Prior, observer: Observer | None) -> Fraction | None:
-    """The largest quotient of a step that one table shows by itself."""
+def _inside_figures(plan: Plan, whole: Problem) -> Figures:
+    """One table for all: what it shows about anybody, and its error."""
+    entity, count = Entity(plan.tables[0], whole.last, whole.last), len(plan.tables)
+    ratios = [quotient(whole, entity)] * count
+    demand_privacy(plan, ratios)
+    errors = _error_law(entity, whole.priors[0].total, 1)
+    mae, mse = errors.moment(1), errors.moment(2)
+    return Figures(ratios, [entity.ordinary(1)] * count, [mae] * count, mae, mse)
+
+
+def _own_quotient(entity: Entity, prior: Prior, observer: Observer | None, every: bool) -> Fraction | None:
+    """The largest quotient of a step, or with `every` of any two contributions, that one table shows by itself."""
     if observer is None or observer.exact:
-        return entity.quotients(prior, False)
-    return entity.ordinary(1) if observer.known is None else observed_quotient(entity, observer, False)
+        return entity.quotients(prior, every)
+    if observer.known is None:
+        return entity.ordinary(prior.largest if every else 1)
+    return observed_quotient(entity, observer, every)
 
 
 def _vertex_products(plan: Plan, entities: Sequence[Entity]) -> list[Fraction | None]:
@@ -271,7 +340,7 @@ def _vertex_products(plan: Plan, entities: Sequence[Entity]) -> list[Fraction | 
         for beside in product(*(total for j, total in enumerate(totals) if j != i)):
             rest = reduce(convolved, beside)
             for zero, one in own:
-                found = worst_of([found, _law_quotient(convolved(zero, rest), convolved(one, rest))])
+                found = worst_of([found, law_quotient(convolved(zero, rest), convolved(one, rest))])
         worst.append(found)
     return worst
 
@@ -316,8 +385,9 @@ def _honest_sets(
                 continue
             rest = of((*chosen[:i], k - 1, *chosen[i + 1 :]))
             for laws in secrets[i]:
-                for one, other in pairwise([convolved(law, rest) for law in laws]):
-                    worst[i] = worst_of([worst[i], _law_quotient(one, other)])
+                seen = [convolved(law, rest) for law in laws]
+                for one, other in combinations(seen, 2) if plan.every else pairwise(seen):
+                    worst[i] = worst_of([worst[i], law_quotient(one, other)])
     return worst
 
 
@@ -343,7 +413,7 @@ def _report(entity: Entity, law: Law) -> Law:
     return shortened(exact_law(weights, law.unit * entity.table.denominator, low), relative=True)
 
 
-def _law_quotient(one: Law, other: Law) -> Fraction | None:
+def law_quotient(one: Law, other: Law) -> Fraction | None:
     first = min(one.first, other.first)
     last = max(one.first + len(one.above), other.first + len(other.above))
     spend(4 * (last - first), one.unit.bit_length() ** 2 // 900)
@@ -366,3 +436,43 @@ def _error_law(entity: Entity, law: Law, f: int) -> Law:
     low, high = min(found), max(found)
     spend(high - low, 3000)
     return exact_law([found.get(k, 0) for k in range(low, high + 1)], law.unit * table.denominator, low)
+
+
+def _worst_sum(plan: Plan, entities: Sequence[Entity]) -> Fraction:
+    """The largest mean absolute error given any sum of the parties' weighted inputs, exactly.
+
+    For each sum `t` of the parties so far: the integers of `Pr[t, s]` for what they report together. The last party
+    is added error by error.
+    """
+    together: dict[int, list[int]] = {0: [1]}
+    low = 0
+    for entity, prior, f in zip(entities[:-1], plan.worlds[0], plan.f, strict=False):
+        table, found = entity.table, dict[int, list[int]]()
+        for x, chance in prior.total.items():
+            line = [0] * (table.high - table.low + 1)
+            for s, weight in table.rows[table.served(x) or 0]:
+                line[s - table.low] = chance * weight
+            for u, law in together.items():
+                more, known = multiplied(law, line), found.get(u + f * x)
+                spend(len(more), 64)
+                found[u + f * x] = more if known is None else [a + b for a, b in zip(known, more, strict=True)]
+        together, low = found, low + table.low
+    table, f = entities[-1].table, plan.f[-1]
+    errors, masses = dict[int, int](), dict[int, int]()
+    for x, chance in plan.worlds[0][-1].total.items():
+        row = table.rows[table.served(x) or 0]
+        for u, law in together.items():
+            t = u + f * x
+            spend(len(row) + len(law), 3000)
+            # E|s + r - t| over the reports s of the others: a convex function of r, by its slopes
+            above, here = sum(law), sum(p * abs(k + low + row[0][0] - t) for k, p in enumerate(law))
+            before = list(accumulate(law, initial=0))
+            place, error = row[0][0], 0
+            for r, weight in row:
+                while place < r:
+                    below = before[min(max(t - low - place, 0), len(law))]  # k + low + place < t
+                    here, place = here + above - 2 * below, place + 1
+                error += weight * here
+            errors[t] = errors.get(t, 0) + chance * error
+            masses[t] = masses.get(t, 0) + chance * above * table.denominator
+    return max(Fraction(errors[t], masses[t]) for t in errors)

@@ -46,6 +46,7 @@ def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 _LINES = {
     "optdp/noise-matrix": "format version inputs outputs denominator outside tail claim problem provenance sha256",
+    "optdp/seeded-maps": ("format version inputs outputs denominator cuts choices claim problem provenance sha256"),
     "optdp/plan": "format version plan claim problem provenance parties sha256",
     "optdp/order": "",
 }
@@ -55,20 +56,19 @@ _LINES = {
 def _check_spelling(data: bytes, document: Mapping[str, Any]) -> None:
     """Refuse the right content in other bytes than optdp writes; an unknown format or key is refused elsewhere.
 
-    Lines of keys have spaces after commas and colons. The weights of a table follow, without spaces, a line a row.
+    Lines of keys have spaces after commas and colons. The weights of a table, or maps, follow without spaces, a line
+    a row.
     """
-    keys, rows = _LINES.get(str(document.get("format"))), document.get("weights")
-    if (
-        keys is None
-        or (keys and document.keys() - {"weights"} != set(keys.split()))
-        or not isinstance(rows, list | None)
-    ):
+    keys = _LINES.get(str(document.get("format")))
+    name = "maps" if document.get("format") == "optdp/seeded-maps" else "weights"
+    rows = document.get(name)
+    if keys is None or (keys and document.keys() - {name} != set(keys.split())) or not isinstance(rows, list | None):
         return
     wanted = canonical(document) + b"\n"
     if keys:
         lines = [f'"{key}": {json.dumps(document[key], sort_keys=True)}' for key in keys.split()]
         if rows is not None:
-            lines.append('"weights": [\n' + ",\n".join(canonical(row).decode("ascii") for row in rows) + "\n]")
+            lines.append(f'"{name}": [\n' + ",\n".join(canonical(row).decode("ascii") for row in rows) + "\n]")
         wanted = ("{\n" + ",\n".join(lines) + "\n}\n").encode("ascii")
     if data != wanted:
         raise Refused("Every byte must be as optdp wrote it. Found the right content in another spelling.")
@@ -93,7 +93,7 @@ def strict_json(data: bytes) -> Any:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=_table, parse_constant=_constant, parse_int=hook)
         rest = value  # long lists of integers are looked at where they are used
         if isinstance(value, dict):
-            rest = {key: inner for key, inner in value.items() if key not in ("weights", "order", "groups")}
+            rest = {key: inner for key, inner in value.items() if key not in ("weights", "order", "groups", "maps")}
         if not isinstance(value, list):
             _shallow(rest, 40)
             json.dumps(rest, ensure_ascii=False, allow_nan=False).encode("utf-8")  # half a character, or 1e999

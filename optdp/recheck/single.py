@@ -2,8 +2,7 @@
 
 **Geometric noise to compare with** (`never_worse`, `baseline_mae`) has `q` = `e^(-eps/D)` rounded up to a multiple of
 `2^-(64 + ceil(1.4427 eps/D))`. An input served by nothing but that noise is not worse than it. If the method is
-"geometric", or nobody but one person is counted, `never_worse` allows `2^-30` of the error for the rounding of a table
-without clamped inputs.
+"geometric", `never_worse` allows `2^-30` of the error for the rounding of a table without clamped inputs.
 """
 
 from __future__ import annotations
@@ -227,9 +226,8 @@ def _never_worse(problem: Problem, table: Table, errors: Errors) -> bool:
     """Whether no input has a larger error than geometric noise; the proof that rounding may be allowed is above."""
     if table.q is not None and table.low == table.high:  # noise alone: redrawing from one output changes nothing
         return True
-    noise_itself = problem.method == "geometric" or all(prior.alone for prior in problem.priors)
     unclamped = table.outside == "geometric" or (table.first, table.final) == (0, problem.last)
-    rounding = Fraction(noise_itself and unclamped, 2**30)
+    rounding = Fraction(problem.method == "geometric" and unclamped, 2**30)
     limit = math.floor(mean_absolute(problem.q) * errors.unit * (1 + rounding))
     return all(error <= limit for error in errors.served)
 

@@ -35,17 +35,20 @@ BIN = Population.binomial
 def problem_of(name: str) -> MultiLTE:
     unequal = Population.independent([["0.5", "0.5"]] * 4 + [["0.8", "0.2"]] * 3)
     return {
-        "two": lambda: MultiLTE([BIN(8, "0.5")] * 2, "0.8"),
-        "unequal parties": lambda: MultiLTE([BIN(8, "0.5"), BIN(5, "0.3")], "0.7"),
-        "unequal people": lambda: MultiLTE([unequal, BIN(5, "0.3")], "0.8"),
-        "D = 2": lambda: MultiLTE([Population.iid(4, ["0.3", "0.4", "0.3"])] * 2, "1.2"),
-        "two of three": lambda: MultiLTE([BIN(6, "0.5"), BIN(6, "0.5"), BIN(4, "0.4")], "0.8", honest=2),
-        "weighted": lambda: MultiLTE([BIN(6, "0.5"), BIN(5, "0.4")], "1", f=[2, -1]),
-        "mse": lambda: MultiLTE([BIN(8, "0.5")] * 2, "0.8", objective="mse"),
+        "two": lambda: MultiLTE([BIN(8, "0.5")] * 2, "0.8", method="joint"),
+        "unequal parties": lambda: MultiLTE([BIN(8, "0.5"), BIN(5, "0.3")], "0.7", method="joint"),
+        "unequal people": lambda: MultiLTE([unequal, BIN(5, "0.3")], "0.8", method="joint"),
+        "D = 2": lambda: MultiLTE([Population.iid(4, ["0.3", "0.4", "0.3"])] * 2, "1.2", method="joint"),
+        "two of three": lambda: MultiLTE(
+            [BIN(6, "0.5"), BIN(6, "0.5"), BIN(4, "0.4")], "0.8", honest=2, method="joint"
+        ),
+        "weighted": lambda: MultiLTE([BIN(6, "0.5"), BIN(5, "0.4")], "1", f=[2, -1], method="joint"),
+        "mse": lambda: MultiLTE([BIN(8, "0.5")] * 2, "0.8", objective="mse", method="joint"),
         "dependent": lambda: MultiLTE(
             [Population.from_conditionals([[["0.5", "0.3", "0.2"], ["0.2", "0.3", "0.5"]]], ["0.35", "0.3", "0.35"])]
             * 2,
             "1",
+            method="joint",
         ),
     }[name]()
 
@@ -132,7 +135,7 @@ def test_the_figures_of_two_parties(n, epsilon, strength, coupled, contracted, l
 
 
 def test_many_parties_share_their_noise():
-    problem = MultiLTE([BIN(20, "0.5")] * 10, "0.5")
+    problem = MultiLTE([BIN(20, "0.5")] * 10, "0.5", method="joint")
     plan = design(problem)
     assert plan.certificate.epsilon <= problem.epsilon
     assert plan.certificate.mae < 0.64
@@ -140,7 +143,7 @@ def test_many_parties_share_their_noise():
 
 
 def test_equal_parties_are_designed_once():
-    problem = MultiLTE([BIN(8, "0.5"), BIN(5, "0.3"), BIN(8, "0.5")], "0.8")
+    problem = MultiLTE([BIN(8, "0.5"), BIN(5, "0.3"), BIN(8, "0.5")], "0.8", method="joint")
     plan = design(problem, "none")
     assert plan.parties[0] is plan.parties[2]
     assert plan.parties[0] != plan.parties[1]
@@ -174,7 +177,7 @@ def test_the_epsilon_is_nearly_reached_without_a_contraction():
 
 def test_dependent_people_are_not_taken_for_independent():
     tied = [["0.9", "0.05", "0.05"], ["0.05", "0.05", "0.9"]]
-    problem = MultiLTE([Population.from_conditionals([tied], ["0.475", "0.05", "0.475"])] * 2, "0.5")
+    problem = MultiLTE([Population.from_conditionals([tied], ["0.475", "0.05", "0.475"])] * 2, "0.5", method="joint")
     with pytest.raises(CertificateError, match="epsilon"):
         geometric(problem)
     assert design(problem).certificate.epsilon <= problem.epsilon
@@ -236,7 +239,7 @@ def test_a_tampered_table_is_refused():
 
 
 def test_shares_of_geometric_noise():
-    problem = MultiLTE([BIN(10**6, "0.5")] * 3, "0.5", f=[1, 2, -2])
+    problem = MultiLTE([BIN(10**6, "0.5")] * 3, "0.5", f=[1, 2, -2], method="joint")
     plan = geometric(problem)
     found = plan.certificate
     assert found.mae == problem.baseline_mae
@@ -246,8 +249,8 @@ def test_shares_of_geometric_noise():
     part = SGDL(Fraction(1, 3), problem.q)
     with precision():
         assert float(found.ordinary[1]) == pytest.approx(2 * math.log(part.pmf(0) / part.pmf(1)))
-    some = geometric(MultiLTE([BIN(10, "0.5")] * 4, "0.5", honest=2)).certificate
-    total = SGDL(2, geometric(MultiLTE([BIN(10, "0.5")] * 4, "0.5")).parties[0].q)
+    some = geometric(MultiLTE([BIN(10, "0.5")] * 4, "0.5", honest=2, method="joint")).certificate
+    total = SGDL(2, geometric(MultiLTE([BIN(10, "0.5")] * 4, "0.5", method="joint")).parties[0].q)
     assert float(some.mae) == pytest.approx(float(total.mean_absolute()), rel=1e-12)
     assert some.mse == total.variance
 
@@ -282,9 +285,8 @@ def test_a_settled_contraction_stays_as_it_is():
 
 @pytest.mark.parametrize("name", ["two", "unequal people", "D = 2", "weighted"])
 def test_arrays_and_cvxpy_state_the_same_program(name):
-    pytest.importorskip("cvxpy")
+    from optdp.plan.models import contraction_model, coupling_model
     from optdp.programs.highs import solve_highs
-    from tests.plan.models import contraction_model, coupling_model
 
     entity = Entity.of(problem_of(name), 0, Fraction(3, 2))
     moved = settled(scaled(entity, 0.4), entity.mode) / DENOMINATOR
@@ -307,9 +309,9 @@ def test_what_cannot_be_designed_is_said():
     with pytest.raises(ProblemError, match="level must be at least 1"):
         design(problem_of("two"), "optimal", level="0.5")
     with pytest.raises(ProblemError, match="inputs up to"):
-        design(MultiLTE([BIN(3000, "0.5")] * 2, "0.5"))
+        design(MultiLTE([BIN(3000, "0.5")] * 2, "0.5", method="joint"))
     with pytest.raises(ProblemError, match="too wide"):
-        design(MultiLTE([BIN(8, "0.5")] * 2, "0.00001"), "none")
+        design(MultiLTE([BIN(8, "0.5")] * 2, "0.00001", method="joint"), "none")
 
 
 # ---------------------------------------------------------------------- drawing
@@ -343,7 +345,7 @@ def test_draws_follow_the_stated_law(name):
 
 def test_a_sum_that_is_cut_is_the_whole_sum(monkeypatch):
     """The error of many alike parties against laws that are never cut on the way, and against floats."""
-    problem = MultiLTE([BIN(6, "0.5")] * 12, "0.9")
+    problem = MultiLTE([BIN(6, "0.5")] * 12, "0.9", method="joint")
     noise = design(problem, "none").parties
     found = certify_shared(problem, noise).mae
     with precision():

@@ -49,7 +49,7 @@ REFUSED = [
     ({"epsilon": "much"}, "epsilon must be a decimal or a fraction", "Found 'much'."),
     ({"fallback_epsilon": "1"}, "fallback_epsilon must be larger than epsilon = 1", "Found 1."),
     ({"fallback_epsilon": "0.5"}, "fallback_epsilon must be larger than epsilon = 1", "Found 0.5."),
-    ({"method": "best"}, "method: Input should be 'joint', 'divisible', 'geometric' or 'alone'", "Found 'best'."),
+    ({"method": "finest"}, "method: Input should be 'best', 'joint',", "Found 'finest'."),
     ({"objective": "max"}, "objective: Input should be 'mae' or 'mse'", "Found 'max'."),
     ({"contraction": "half"}, "contraction: Input should be 'optimal'", "Found 'half'."),
     ({"method": "geometric", "fallback_epsilon": 2}, 'are for method = "joint"', 'Found method = "geometric".'),
@@ -79,7 +79,7 @@ def test_refused_in_a_file(changed, rule, found):
     [
         ({"people": 5}, "'people'"),
         ({"population": OFFICE}, "'population'"),
-        ({"tail": "none"}, "'tail'"),
+        ({"form": "additive"}, "'form'"),
         ({"parties": [{**OFFICE, "colour": "red"}, OFFICE]}, "'parties.0.colour'"),
         ({"also": [{"parties": [OFFICE, OFFICE], "epsilon": 2}]}, "'also.0.epsilon'"),
         ({"also": [{"parties": [OFFICE, {**OFFICE, "m": 2}]}]}, "'also.0.parties.1.m'"),
@@ -136,7 +136,7 @@ def test_equal_units_change_nothing():
         ({"epsilon": float("nan")}, "epsilon must be finite", "Found nan."),
         ({"epsilon": None}, "epsilon must be a number", "Found None."),
         ({"divisor": float("inf")}, "divisor must be finite", "Found inf."),
-        ({"method": "Joint"}, "method must be one of joint, divisible, geometric", "Found 'Joint'."),
+        ({"method": "Joint"}, "method must be one of best, joint, ", "Found 'Joint'."),
         ({"objective": ""}, "objective must be one of mae, mse", "Found ''."),
         ({"contraction": "half"}, "contraction must be one of optimal", "Found 'half'."),
         ({"also": [PAIR, PAIR[:1]]}, "A world of also must have 2 populations", "Found 1."),
@@ -151,7 +151,7 @@ def test_refused_in_python(changed, rule, found):
 
 
 PROBLEMS = {
-    "plain": MultiLTE(PAIR, "0.5"),
+    "plain": MultiLTE(PAIR, "0.5", method="joint"),
     "everything": MultiLTE(
         (Population.iid(3, ["1/3", "1/3", "1/3"]), Population.from_counts([3, 5], 4), Population.binomial(5, "0.2")),
         "1/3",
@@ -167,10 +167,15 @@ PROBLEMS = {
                 Population.binomial(5, 1),
             )
         ],
+        method="joint",
     ),
-    "others": MultiLTE((Population.from_others(["0.5", "0.25", "0.25"], 2), PAIR[0].conservative("0.5")), 2),
+    "others": MultiLTE(
+        (Population.from_others(["0.5", "0.25", "0.25"], 2), PAIR[0].conservative("0.5")), 2, method="joint"
+    ),
     "conditionals": MultiLTE(
-        (Population.from_conditionals([[["1", "0"], ["1/2", "1/2"]]], ["3/4", "1/4"]), PAIR[0]), 2
+        (Population.from_conditionals([[["1", "0"], ["1/2", "1/2"]]], ["3/4", "1/4"]), PAIR[0]),
+        2,
+        method="joint",
     ),
     "divisible": MultiLTE(PAIR, 1, honest=1, method="divisible", contraction="shifts"),
     "geometric": MultiLTE(PAIR, "2.5", method="geometric", f=[-1, 2]),

@@ -26,6 +26,7 @@ from optdp import (
     verify_plan,
 )
 from optdp.mechanism.matrix import NoiseMatrix
+from optdp.plan.methods import refusal
 from optdp.plan.products import worst_products
 from optdp.plan.solve import PlanSolution
 from tests.checkers import both_agree
@@ -189,7 +190,8 @@ def test_weights_contributions_and_an_observer_for_each(tmp_path: Path) -> None:
     ends = [["0.6", "0.2", "0.2"], ["0.4", "0.4", "0.2"]]
     observers = [Observer(between=("0.2", "0.4"), known=1), Observer(between=ends)]
     plan = solve(MultiLTE(parties, "0.8", f=[-3, 2], observer=observers, objective="mse"))
-    assert plan.lower_bound is None  # people differ
+    assert plan.lower_bound is not None  # people differ, but are as the observers hold possible
+    assert 0 < plan.lower_bound <= plan.certificate.mse
     outputs = [{s for row in rows_of(table) for s in row} for table in plan.tables]
     assert all(s % 3 == 0 and s <= 0 for s in outputs[0])
     assert all(s % 2 == 0 and s >= 0 for s in outputs[1])
@@ -262,7 +264,7 @@ BAD = [
     ({"observer": Observer(between=("0.2", "0.4"), epsilon=1)}, "epsilon of a plan is that of all its observers"),
     ({"observer": Observer(known=1), "method": "joint"}, "none of them known. Use method = .alone"),
     ({"observer": Observer(margin="0.1"), "method": "joint", "honest": 1}, "needs honest parties only"),
-    ({"observer": Observer(margin="0.1"), "method": "divisible"}, 'An observer is for method = "joint" or "alone"'),
+    ({"observer": Observer(margin="0.1"), "method": "divisible"}, 'An observer is for method = "joint", "alone"'),
     ({"observer": [Observer(known=1)]}, "one for each of the 2 parties"),
     ({"observer": "0.2"}, "observer must be one Observer"),
 ]  # fmt: skip
@@ -378,7 +380,7 @@ def test_joint_files_are_judged_alike_and_forged_ones_refused(joint: tuple[PlanS
     shown = Fraction(worst["epsilon"])
     assert plan.certificate.epsilon is not None
     assert float(shown) == pytest.approx(float(plan.certificate.epsilon), rel=1e-9)
-    trusting = solve(MultiLTE(plan.problem.parties, plan.problem.epsilon))  # for the exact priors
+    trusting = solve(MultiLTE(plan.problem.parties, plan.problem.epsilon, method="joint"))  # for the exact priors
     if isinstance(trusting.tables[0], NoiseMatrix):
         dataclasses.replace(plan, tables=trusting.tables).save(tmp_path / "forged")
         assert both_agree(tmp_path / "forged") == 1
@@ -436,7 +438,8 @@ def test_out_of_reach_each_party_is_private_alone_and_the_reason_is_said(
 ) -> None:
     observer = Observer(between=("0.2", "0.5"))
     problem = MultiLTE(parties, 1, observer=observer, **options)
-    assert problem.method == "alone"
     assert why in problem.apart
+    assert why in refusal(problem, "joint")
+    assert refusal(problem, "alone") == ""
     with pytest.raises(ProblemError, match=why):
         MultiLTE(parties, 1, observer=observer, method="joint", **options)

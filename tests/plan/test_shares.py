@@ -230,7 +230,7 @@ def test_algorithm_5_is_certified_like_any_other():
         with pytest.raises(ProblemError, match="one kind of people"):
             design(bad, "algorithm-5")
     with pytest.raises(ProblemError, match="one kind of people"):
-        design(MultiLTE([Population.iid(4, ["0.3", "0.4", "0.3"])] * 2, "1"), "algorithm-5")
+        design(MultiLTE([Population.iid(4, ["0.3", "0.4", "0.3"])] * 2, "1", method="joint"), "algorithm-5")
 
 
 def test_the_search_over_shifts_never_moves_neighbours_apart():

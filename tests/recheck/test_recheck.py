@@ -22,6 +22,7 @@ from tests.artifact import forgeries, mutations
 from tests.artifact import test_plan as plans
 from tests.checkers import agrees, both_agree, second_opinion
 from tests.exact_checker import Checked
+from tests.shared import shared_solution
 
 binomial, iid = Population.binomial, Population.iid
 DEPENDENT = Population.from_conditionals(
@@ -63,12 +64,17 @@ SINGLE = {
 }
 
 PLANS = {
-    "joint": MultiLTE([binomial(6, "0.5"), binomial(4, "0.4")], "0.5"),
-    "two of three": MultiLTE([binomial(5, "0.5"), binomial(5, "0.5"), binomial(3, "0.3")], "0.6", honest=2),
-    "weighted": MultiLTE([binomial(4, "0.5"), iid(3, ["0.5", "0.3", "0.2"])], "0.6", f=[2, -1]),
-    "two guarantees": MultiLTE([binomial(4, "0.5"), binomial(4, "0.5")], "0.6", fallback_epsilon="3"),
-    "two worlds": MultiLTE([binomial(4, "0.5"), binomial(4, "0.4")], "0.6", also=[[binomial(4, "0.45")] * 2]),
-    "alone": MultiLTE([binomial(4, "0.5"), binomial(5, "0.4")], "0.6", honest=1),
+    "joint": MultiLTE([binomial(3, "0.5"), binomial(2, "0.4")], "0.5", method="joint"),
+    "two of three": MultiLTE(
+        [binomial(2, "0.5"), binomial(2, "0.5"), binomial(1, "0.3")], "0.6", honest=2, method="joint"
+    ),
+    "weighted": MultiLTE([binomial(2, "0.5"), iid(2, ["0.5", "0.3", "0.2"])], "0.6", f=[2, -1], method="joint"),
+    "two guarantees": MultiLTE([binomial(4, "0.5"), binomial(4, "0.5")], "0.6", fallback_epsilon="3", method="joint"),
+    "two worlds": MultiLTE(
+        [binomial(2, "0.5"), binomial(2, "0.4")], "0.6", also=[[binomial(2, "0.45")] * 2], method="joint"
+    ),
+    "alone": MultiLTE([binomial(3, "0.5"), binomial(2, "0.4")], "0.6", honest=1, method="joint"),
+    "inside": MultiLTE([binomial(4, "0.5"), binomial(3, "0.4"), binomial(3, "0.4")], "0.6", method="inside", honest=2),
     "divisible": MultiLTE([binomial(8, "0.5")] * 2, "0.5", method="divisible"),
     "divisible, weighted": MultiLTE([binomial(6, "0.5"), binomial(5, "0.5")], "0.5", method="divisible", f=[2, -1]),
     "divisible, kinds": MultiLTE([binomial(5, "0.5"), MIXED, binomial(5, "0.5")], "0.9", method="divisible", honest=2),
@@ -193,7 +199,7 @@ def test_both_judge_forged_plans_alike(tmp_path: Path) -> None:
     homes = {}
     for method in ("joint", "divisible", "geometric"):
         homes[method] = tmp_path / method
-        solve(MultiLTE(plans.PEOPLE, "0.5", method=method)).save(homes[method])
+        shared_solution(MultiLTE(plans.PEOPLE, "0.5", method=method)).save(homes[method])
     for turn in range(60):
         method = "joint" if turn % 3 else random.choice(["divisible", "geometric"])
         forgery = plans.Forgery(homes[method])
@@ -278,7 +284,7 @@ def test_within_optdp_it_imports_the_standard_library_and_itself() -> None:
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    solve(MultiLTE([binomial(4, "0.5")] * 2, "0.6")).save(tmp_path / "plan")
+    shared_solution(MultiLTE([binomial(4, "0.5")] * 2, "0.6", method="joint")).save(tmp_path / "plan")
     assert main([str(tmp_path / "plan")]) == 0
     printed = capsys.readouterr().out
     assert "party 1: ordinary_epsilon" in printed
@@ -366,7 +372,7 @@ def test_what_is_needed_may_not_be_null(tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", ["joint", "divisible", "geometric"])
 def test_odd_values_anywhere_in_a_plan(method: str, tmp_path: Path) -> None:
     random, home, codes = Random(14), tmp_path / "plan", [0, 0, 0]
-    solve(MultiLTE(plans.PEOPLE, "0.5", method=method)).save(home)
+    shared_solution(MultiLTE(plans.PEOPLE, "0.5", method=method)).save(home)
     for turn in range(100):
         forgery = plans.Forgery(home)
         document = forgery.plan if turn % 3 == 0 else random.choice(forgery.parties)
