@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help:
 	@echo "make demo   solve and verify one problem of each kind, export a sampler, write a report, run shuffled sums"
 	@echo "make quick  run the tests of what matters most, in about a minute"
-	@echo "make test   run all tests but the slow ones, in some ten minutes on two cores"
+	@echo "make test   run all tests but the slow ones, in half an hour on two cores"
 	@echo "make test-all  run all tests"
 	@echo "make coverage  measure which lines the tests run"
 	@echo "make lint   check style and types"

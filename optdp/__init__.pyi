@@ -14,7 +14,7 @@ from .amplification.solve import profile as profile
 from .artifact import open_artifact as open_artifact
 from .artifact import verify as verify
 from .artifact import verify_plan as verify_plan
-from .comparison import compare as compare
+from .comparison.run import compare as compare
 from .errors import (
     ArtifactError as ArtifactError,
 )
@@ -38,9 +38,10 @@ from .ledger.book import Ledger as Ledger
 from .loading import load as load
 from .mechanism.added_noise import AddedNoise as AddedNoise
 from .mechanism.matrix import NoiseMatrix as NoiseMatrix
+from .mechanism.seeded_maps import SeededMaps as SeededMaps
 from .mechanism.shared_noise import SharedNoise as SharedNoise
-from .numbers.draws import Source as Source
 from .numbers.sgdl import SGDL as SGDL
+from .numbers.source import Source as Source
 from .order.mechanism import Groups as Groups
 from .order.problem import OrderShuffle as OrderShuffle
 from .people.learn import iterative_bayesian_update as iterative_bayesian_update

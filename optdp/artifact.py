@@ -15,16 +15,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
+import optdp.order
 from optdp.errors import ArtifactError, ProblemError
 from optdp.files.atomic import name_of, read_bytes
 from optdp.files.models import from_spec
+from optdp.kind import at
 from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix
+from optdp.objects import Public
 from optdp.plan.explain import PlanExplanation, explain_plan
 from optdp.plan.format import (
     Member,
     Plan,
     VerifiedPlan,
+    check_alone,
     check_parties,
     check_size,
     member_of,
@@ -35,20 +39,22 @@ from optdp.plan.format import (
     verify_tables,
 )
 from optdp.plan.problem import MultiLTE
+from optdp.plan.seeded_format import PartyArtifact, SeededArtifact, read_party
 from optdp.single.explain import Explanation, explain
-from optdp.single.format import Artifact, read
+from optdp.single.format import Artifact
 from optdp.single.problem import SingleLTE
 from optdp.single.verify import Verified, fitted, verify_matrix
 
 if TYPE_CHECKING:  # orders are imported where one is opened: they need SciPy, and no table should
     from optdp.order.format import Order, VerifiedOrder
 
+(ORDERS,) = optdp.order.KINDS
 MARK = b'"optdp/order"'
 """What stands near the start of an order's file."""
 
 
 @dataclass(frozen=True, eq=False)
-class Opened:
+class Opened(Public):
     """What was read: its form and digests are right; `verified` recomputes its claims, once."""
 
     path: Path
@@ -140,9 +146,8 @@ class OpenedOrder(Opened):
 
     @cached_property
     def verified(self) -> VerifiedOrder:
-        from optdp.order.format import verify_order
-
-        return verify_order(self.path, allow_outside=self.allow_outside, found=self.order)
+        found: VerifiedOrder = at(ORDERS.verify)(self.path, allow_outside=self.allow_outside, found=self.order)
+        return found
 
 
 Some = TypeVar("Some", bound=Opened)
@@ -200,18 +205,16 @@ def _read(place: Path, only: tuple[type[Opened], ...], allow_outside: bool) -> O
     begin = time.perf_counter()
     if os.path.isdir(place):  # a name that no file can have is none
         _welcome(place, OpenedPlan, only)
-        plan = _read_plan(place)
+        plan = _read_plan(place, *_read_document(place))
         return OpenedPlan(place, plan.document["sha256"], plan.claim, begin, plan)
     data = read_bytes(place, mark=MARK)
     if MARK in data[:4096]:
-        from optdp.order.format import read_order
-
         _welcome(place, OpenedOrder, only)
-        order = read_order(place, data)
+        order = at(ORDERS.read)(place, data)
         return OpenedOrder(place, order.sha256, order.claim, begin, order, allow_outside)
-    artifact = read(place, data)
+    artifact = read_party(place, data)
     said = (place, artifact.sha256, artifact.claim, begin)
-    if artifact.problem.get("kind") == MultiLTE.kind:
+    if isinstance(artifact, SeededArtifact) or artifact.problem.get("kind") == MultiLTE.kind:
         _welcome(place, OpenedParty, only)
         return OpenedParty(*said, _member(artifact, place))
     _welcome(place, OpenedMatrix, only)
@@ -283,25 +286,54 @@ def _welcome(place: Path, kind: type[Opened], only: tuple[type[Opened], ...]) ->
         raise ArtifactError(f"{name_of(place)} is {kind.noun}{kind.more}. Give {listed}.")
 
 
-def _member(artifact: Artifact, place: Path, problem: MultiLTE | None = None) -> Member:
+def _member(artifact: PartyArtifact, place: Path, problem: MultiLTE | None = None) -> Member:
     with named(place):
         return member_of(artifact, problem or from_spec(MultiLTE, artifact.problem))
 
 
-def _read_plan(folder: Path) -> Plan:
-    """The plan in a folder: everything but the claims is checked."""
+def open_member(folder: str | Path, party: int) -> tuple[Member, VerifiedPlan | None]:
+    """A party's own part of the plan in a folder, and the whole plan if that was verified.
+
+    It is where the folder has all files of the plan. Otherwise the party's file must fit `plan.json`, if that is there,
+    and what it says of its own table must hold.
+    """
+    begin, folder = time.perf_counter(), Path(folder)
+    place, document = folder / party_file(party), None
+    if (folder / "plan.json").exists():
+        document, problem = _read_document(folder)
+        if all((folder / party_file(i)).exists() for i in range(len(problem.parties))):
+            plan = _read_plan(folder, document, problem)
+            if party >= len(problem.parties):
+                raise ArtifactError(f"{name_of(place)} is missing: the plan has {len(problem.parties)} parties.")
+            verified = verify_tables(plan, folder, begin)
+            return Member(plan.artifacts[party], problem, party, plan.tables[party], document["plan"]), verified
+    member = open_artifact(place, OpenedParty).member
+    if member.party != party:
+        raise ArtifactError(f"{name_of(place)}: this is the file of party {member.party}, not of party {party}.")
+    with named(place):
+        check_alone(member, document)
+    return member, None
+
+
+def _read_document(folder: Path) -> tuple[dict[str, Any], MultiLTE]:
+    """What `plan.json` says, and its problem."""
     path = folder / "plan.json"
     data = read_bytes(path)
     with named(path):
         document = plan_document(data)
         problem = from_spec(MultiLTE, document["problem"])
         check_parties(document, problem)
+    return document, problem
+
+
+def _read_plan(folder: Path, document: dict[str, Any], problem: MultiLTE) -> Plan:
+    """The plan in a folder: everything but the claims is checked."""
     members = []
     for i in range(len(problem.parties)):
         place = folder / party_file(i)
         if not place.exists():
             raise ArtifactError(f"{name_of(place)} is missing: the plan has {len(problem.parties)} parties.")
-        artifact = read(place)
+        artifact = read_party(place)
         same = artifact.problem == document["problem"]  # then it is not built again for every party
         members.append(_member(artifact, place, problem if same else None))
     return together(folder, document, problem, members)

@@ -8,9 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
 
 Home = str
 """Where something is: "optdp.single.solve:solve_single"."""
+
+
+def at(home: Home) -> Any:
+    """What is there, imported now."""
+    module, _, name = home.partition(":")
+    return getattr(import_module(module), name)
 
 
 @dataclass(frozen=True)
@@ -28,14 +36,24 @@ class Kind:
     """`(problem, path)`: refuses before a long solve what could not be written after it. Empty: it has no files."""
     run: Home = ""
     """The class of its protocol, if it is solved by one that runs on data."""
+    measure: Home = ""
+    """`(problem, backend, options, form)`: what `compare` measures of a backend, if it is solved by linear programs."""
     compare: Home = ""
-    """`(problem, backends, timeout, progress) -> rows`, each with a `summary()`."""
+    """`(problem, progress) -> rows`, each with a `summary()`: other ways to keep the same promise."""
     compared: Home = ""
     """`rows -> Sheet`, for what `compare` found."""
     observers: Home = ""
     """`(problem, progress, deadline, seen) -> Ladder`: the error against what an observer may know."""
+    read: Home = ""
+    """`(path, bytes) -> what its file holds`, where verifying another kind's file shall not load that."""
+    verify: Home = ""
+    """`(path, allow_outside=, found=) -> what was recomputed`, of what `read` found."""
     point: Home = ""
     """`(problem, side) -> float | None`: one point of a curve, where that takes less than a solution."""
+    linear: bool = False
+    """Whether linear programs solve it, so that their backend can be chosen."""
+    formulate: Home = ""
+    """`problem -> list[Statement]`: its linear programs, the specification first."""
     bounded: bool = False
     """Whether its solutions have a `lower_bound` of their `value`, which a curve draws too."""
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

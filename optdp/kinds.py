@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
-from importlib import import_module
 from typing import Any, TypeVar
 
 import optdp.amplification
@@ -18,9 +17,10 @@ import optdp.single
 from optdp import work
 from optdp.errors import ProblemError, SolverError
 from optdp.files.models import Problem
-from optdp.kind import Kind
+from optdp.kind import Kind, at
 from optdp.numbers.exact import shown
-from optdp.programs.program import verbosely
+from optdp.programs.program import Options, verbosely
+from optdp.programs.statement import Statement, named
 from optdp.work import Progress, reporting
 
 KINDS: dict[str, Kind] = {
@@ -40,8 +40,7 @@ def find(kind: Kind, ability: str) -> Any:
         able = [other.name for other in KINDS.values() if getattr(other, ability)]
         raise ProblemError(f"{ability} is for {' and '.join(filter(None, (', '.join(able[:-1]), able[-1])))}. "
                            f"Found kind {kind.name}.")  # fmt: skip
-    module, _, name = home.partition(":")
-    return getattr(import_module(module), name)
+    return at(home)
 
 
 def kind_of(problem: Problem[Any]) -> Kind:
@@ -50,6 +49,34 @@ def kind_of(problem: Problem[Any]) -> Kind:
     if kind is None:
         raise ProblemError(f"solve needs a problem of optdp's, such as SingleLTE. Found {shown(problem)}.")
     return kind
+
+
+def formulate(problem: Problem[Any]) -> list[Statement]:
+    """The linear programs that solve a problem, as they are stated; the specification comes first.
+
+    Parameters
+    ----------
+    problem : such as a `SingleLTE`, or what `load` returned.
+
+    Returns
+    -------
+    list of Statement
+        Each with its `name`, what it is, its size, `program()` (sparse arrays) and `model()` (a CVXPY problem).
+
+    Examples
+    --------
+    >>> from optdp import Population, SingleLTE
+    >>> from optdp.kinds import formulate
+    >>> [statement.name for statement in formulate(SingleLTE(Population.binomial(8, "0.3"), epsilon=1))]
+    ['plain', 'core', 'pairs']
+    """
+    found: list[Statement] = find(kind_of(problem), "formulate")(problem)
+    return found
+
+
+def stated(problem: Problem[Any], which: str = "") -> Statement:
+    """One of the linear programs of a problem by its name; without a name the specification."""
+    return named(formulate(problem), which)
 
 
 def problem_class(kind: Kind) -> type[Problem[Any]]:
@@ -64,6 +91,7 @@ def solve(
     progress: Progress | bool = False,
     deadline: float | None = None,
     verbose: bool = False,
+    options: Options | None = None,
 ) -> S:
     """The best certified mechanism, plan, protocol or bound for a problem, whatever its kind.
 
@@ -76,6 +104,7 @@ def solve(
     progress : is called with what is being done; True prints it to stderr.
     deadline : seconds after which it ends as if interrupted; a kind that has no best so far raises SolverError.
     verbose : whether the solver of linear programs prints its own log.
+    options : what goes to that solver as it stands, by its own names.
 
     Returns
     -------
@@ -88,10 +117,18 @@ def solve(
     >>> solution.status, solution.mae < solution.baseline_mae
     ('optimal', True)
     """
-    run = find(kind_of(problem), "solve")
-    with reporting(progress) as say, work.deadline(deadline) as clock, verbosely(verbose) if verbose else nullcontext():
+    from optdp.programs.backends import find as find_backend
+    from optdp.programs.backends import solving
+
+    kind = kind_of(problem)
+    run = find(kind, "solve")
+    if not kind.linear and (options or find_backend(backend).name != "highs"):
+        able = " and ".join(other.name for other in KINDS.values() if other.linear)
+        raise ProblemError(f"Backends and their options are for {able}. Found kind {kind.name}: leave them out.")
+    shown = verbosely(verbose) if verbose else nullcontext()
+    with reporting(progress) as say, work.deadline(deadline) as clock, shown, solving(backend, options):
         try:
-            found: Any = run(problem, backend, say)
+            found: Any = run(problem, find_backend(backend).name, say)
         except work.DeadlineReached as reached:
             if not clock.rung:  # whoever set it answers it
                 raise

@@ -146,7 +146,15 @@ def schema() -> dict[str, Any]:
     return TypeAdapter(reduce(or_, models)).json_schema()
 
 
+def homes() -> tuple[Path, ...]:
+    """Where a folder `problems/` is looked for: here, and beside the package."""
+    return (Path.cwd(), Path(__file__).resolve().parent.parent)
+
+
 def library() -> list[Path]:
-    """The problem files of the instance library: `problems/` here, or beside the package."""
-    homes = (Path.cwd(), Path(__file__).resolve().parent.parent)
-    return next(filter(None, (sorted((home / "problems").rglob("*.toml")) for home in homes)), [])
+    """The problem files of the instance library; the lists in its folder `sets` are none."""
+    found = (
+        [path for path in sorted((home / "problems").rglob("*.toml")) if path.parent != home / "problems" / "sets"]
+        for home in homes()
+    )
+    return next(filter(None, found), [])

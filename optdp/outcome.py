@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from optdp.kind import Home, at
 from optdp.objects import Public
 from optdp.sheet import Cell, Sheet
 
@@ -12,6 +13,8 @@ from optdp.sheet import Cell, Sheet
 class Outcome(Public):
     """The base of all solutions: a problem, what came out, and how it was found. What was asked for is its `value`."""
 
+    fragment: ClassVar[Home] = ""
+    """`solution -> HTML`: what a notebook shows of it, if that is more than its sheet."""
     problem: Any
     status: str
     note: str
@@ -35,6 +38,9 @@ class Outcome(Public):
 
     def _repr_html_(self) -> str:
         """A notebook shows this."""
+        if self.fragment:
+            drawn: str = at(self.fragment)(self)
+            return drawn
         return f'<div class="optdp"><strong>optdp: {type(self).__name__}</strong>{self.sheet().html()}</div>'
 
     def facts(self, *own: tuple[str, Cell | str]) -> tuple[tuple[str, Cell | str], ...]:

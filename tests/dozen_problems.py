@@ -14,7 +14,17 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
-from optdp import Groups, MultiLTE, Observer, OrderShuffle, Population, SingleLTE, iterative_bayesian_update, solve
+from optdp import (
+    Groups,
+    MultiLTE,
+    Observer,
+    OrderShuffle,
+    Population,
+    SingleLTE,
+    Total,
+    iterative_bayesian_update,
+    solve,
+)
 from optdp.loading import built
 
 HALF = Population.binomial
@@ -45,11 +55,15 @@ PROBLEMS: dict[str, Callable[[], Any]] = {
     "shifting.json": lambda: SingleLTE(HALF(60, "0.5"), "0.3", method="shifting"),
     "clamped.json": lambda: SingleLTE(HALF(30, "0.5"), "0.3", method="geometric", tail="none"),
     "range.json": lambda: SingleLTE(HALF(40, "0.1"), "0.3", observer=RANGE),
+    "added.json": lambda: SingleLTE(HALF(80, "0.1"), "0.3", form="additive"),
+    "monthly.json": lambda: SingleLTE(HALF(40, "0.2"), "0.2", observer=RANGE, releases=12, total=Total(4, "1e-6")),
     "learnt.json": learnt,
     "order.json": order,
-    "plan": lambda: MultiLTE(OFFICES, "0.5"),
-    "plan-fallback": lambda: MultiLTE(OFFICES[1:], "0.5", fallback_epsilon="1.5"),
+    "plan": lambda: MultiLTE(OFFICES, "0.5", method="joint"),
+    "plan-fallback": lambda: MultiLTE(OFFICES[1:], "0.5", fallback_epsilon="1.5", method="joint"),
     "plan-range": lambda: MultiLTE(OFFICES[:2], "0.5", observer=RANGE),
+    "plan-word": lambda: MultiLTE([HALF(6, "0.4"), HALF(5, "0.6")], "0.5", method="seeded"),
+    "plan-inside": lambda: MultiLTE([HALF(6, "0.4"), HALF(5, "0.6"), HALF(4, "0.5")], "0.5", method="inside", honest=2),
     "shares": lambda: MultiLTE(OFFICES, "0.5", method="divisible"),
     "amplification": lambda: built(
         {"kind": "amplification", "n": 10_000, "eps0": "2", "delta": "1e-6", "randomizer": {"kind": "k-rr", "k": 10}}

@@ -14,9 +14,26 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 SAYS = {
     "account_for_releases.py": ["the whole profile", "100        50.00     28."],
     "aggregate_locally.py": ["every office opened the same sum: True"],
+    "federated_epochs.py": [
+        "plan for a share of 0.40: error of the sum 1.929",
+        "geometric noise in each hospital 2.242, one noise shared by all 1.126",
+        "spent 4.0 of 4",
+        "training ends before epoch 6: With ",
+    ],
+    "figure_2.py": [
+        "the paper's search (VI-D): error of the sum of all four 1.711, of geometric noise 3.284",
+        "moved and with noise 0.0189",
+        "Eq. (7): the deployed table keeps that law: True",
+        "1.19, at 19..31",
+    ],
     "figure_5.py": ["m = 5, p = 0.05", "geometric 3.284"],
     "figure_6.py": ["plan for both", "geometric 3.284"],
-    "figure_7.py": ["shares of geometric noise", "one plan"],
+    "figure_7.py": [
+        "one: central model, geometric noise  error  13.3208",
+        "one: single party, optimum",
+        "all: local model, shares of noise    error  13.3208",
+        "all: one plan",
+    ],
     "figure_8.py": ["on average", "geometric 13.321"],
     "plan_two_offices.py": ["shared geometric noise 1.919", "verified two-offices", "we publish"],
     "wrong_world.py": ["0.5 away, half known", "geometric 1.919"],
@@ -74,7 +91,7 @@ def run(script: Path, folder: Path, *arguments: str, **environment: str) -> str:
         env=surroundings | {"MPLBACKEND": "agg", "MPLCONFIGDIR": str(folder)} | environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=280,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -82,7 +99,7 @@ def run(script: Path, folder: Path, *arguments: str, **environment: str) -> str:
 
 
 def test_every_script_is_listed() -> None:
-    assert {path.name for path in EXAMPLES.glob("*.py")} == SAYS.keys()
+    assert {path.name for path in EXAMPLES.glob("*.py")} - {"pictures.py"} == SAYS.keys()  # which the others draw with
 
 
 OFTEN = {"metric_sum.py", "order_friends.py", "real_sum.py", "second_release.py", "shuffled_histogram.py",

@@ -62,7 +62,7 @@ def test_a_new_kind_is_solved_shown_swept_and_drawn(toy: Path, tmp_path: Path, c
 
 def test_what_a_new_kind_cannot_do_is_said(toy: Path, tmp_path: Path, call: Callable[..., Done]) -> None:
     assert "has no tables to write" in call("solve", toy, "--out", tmp_path / "x.json").err
-    assert "compare is for single-lte and metric-shuffle. Found kind toy." in call("compare", toy).err
+    assert "compare is for single-lte, multi-lte and metric-shuffle. Found kind toy." in call("compare", toy).err
     toy.write_text('kind = "toy"\nsize = 1\nweight = 2\n')
     assert "Unknown key 'weight'" in call("solve", toy).err
 
@@ -78,10 +78,10 @@ def test_the_solver_shows_its_log(capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_every_home_is_there(name: str) -> None:
     kind = KINDS[name]
-    for ability in ("problem", "solve", "target", "run", "compare", "compared", "point"):
+    for ability in ("problem", "solve", "target", "run", "measure", "compare", "compared", "point"):
         if getattr(kind, ability):
             assert callable(find(kind, ability))
-            assert ability.startswith("compare") or f"optdp.{ROOMS[name]}." in getattr(kind, ability)
+            assert ability in ("measure", "compare", "compared") or f"optdp.{ROOMS[name]}." in getattr(kind, ability)
     assert problem_class(kind).kind == name
 
 

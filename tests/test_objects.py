@@ -40,6 +40,7 @@ from optdp import (
 
 CROWD = Population.binomial(60, "0.1")
 SMALL = Population.iid(6, ["0.5", "0.3", "0.2"])
+FEW = Population.binomial(2, "0.5")
 PAIR = (Population.binomial(6, "0.1"), Population.binomial(5, "0.2"))
 
 PEOPLE: dict[str, Callable[[], Any]] = {
@@ -66,9 +67,11 @@ PROBLEMS: dict[str, Callable[[], Any]] = {
     "single, several priors": lambda: SingleLTE([CROWD, Population.binomial(60, "0.2")], epsilon="0.5"),
     "single, watched": lambda: SingleLTE(SMALL, epsilon="0.5", observer=Observer(known=2)),
     "single, over time": lambda: SingleLTE(SMALL, epsilon="0.2", releases=12, total=Total(4, "1e-6")),
-    "plan": lambda: MultiLTE(PAIR, epsilon="0.5", honest=1),
+    "plan": lambda: MultiLTE(PAIR, epsilon="0.5", honest=1, method="joint"),
     "plan, divisible": lambda: MultiLTE(PAIR, epsilon="0.5", honest=1, method="divisible"),
     "plan, geometric": lambda: MultiLTE(PAIR, epsilon="0.5", honest=1, method="geometric"),
+    "plan, with a common word": lambda: MultiLTE((FEW, FEW), epsilon="0.8", method="seeded"),
+    "plan, drawn inside": lambda: MultiLTE((FEW, FEW, FEW), epsilon="0.8", method="inside"),
     "amplification": lambda: Amplification(KRR(10), eps0=2, n=1000, delta="1e-6"),
     "amplification of a channel": lambda: Amplification(
         Channel.of([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]), n=1000, delta="1e-6"
@@ -80,6 +83,7 @@ PROBLEMS: dict[str, Callable[[], Any]] = {
     "order": lambda: OrderShuffle(Groups.of([[0, 1, 2], [2, 3]], 5), alpha=1),
 }
 OTHERS: dict[str, Callable[[], Any]] = {
+    "maps": lambda: optdp.SeededMaps((0, 1), (0, 2), 4, (1, 4), (0, 1), ((0, 1), (2, 2)), 3),
     "a total": lambda: Total(4, "1e-6"),
     "sgdl": lambda: SGDL("1/3", "0.6"),
     "a source": lambda: Source(),
@@ -228,6 +232,31 @@ def test_solutions_show_themselves(name: str, solutions: dict[str, Any]) -> None
     assert html.startswith("<div")
     assert "optdp" in html
     assert "<script" not in html
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in PROBLEMS if name.startswith(("additive", "single", "plan")) and name != "single, watched"]
+)
+def test_what_is_opened_again_behaves(name: str, solutions: dict[str, Any], tmp_path: Path) -> None:
+    """What `open_artifact`, `verify` and `explain` return, before and after it was asked for what it keeps."""
+    solutions[name].save(tmp_path / "a.json")
+    opened = optdp.open_artifact(tmp_path / "a.json", check=False)
+    again = optdp.open_artifact(tmp_path / "a.json")
+    for thing in (opened, again, again.verified, again.explain()):  # type: ignore[attr-defined]
+        shows_itself(thing)
+        assert thing._repr_html_().startswith("<div")
+        for copied in (way(thing) for way in COPIES.values()):
+            assert repr(copied) == repr(thing)
+            if isinstance(thing, type(opened)):
+                assert repr(copied.verified.certificate) == repr(again.verified.certificate)
+
+
+def test_the_ladder_behaves() -> None:
+    found = optdp.ladder(SingleLTE(Population.binomial(5, "0.3"), epsilon=1))
+    shows_itself(found)
+    for copied in (way(found) for way in COPIES.values()):
+        assert copied.summary() == found.summary()
+        assert copied._repr_html_() == found._repr_html_()
 
 
 def test_the_numbers_that_a_person_wants(solutions: dict[str, Any]) -> None:

@@ -52,6 +52,8 @@ def test_problem_library(path: Path, tmp_path: Path) -> None:
     for name, wanted in file.expect.items():
         if name.endswith("_at_most"):
             assert float(getattr(solution, name.removesuffix("_at_most"))) <= float(wanted), name
+        elif name.endswith("_at_least"):
+            assert float(getattr(solution, name.removesuffix("_at_least"))) >= float(wanted), name
         else:
             theorems = getattr(solution, "theorem", {})
             found = theorems[name] if name in theorems else getattr(solution, name)
@@ -165,10 +167,13 @@ def test_window_and_full_table_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     assert clamped.mechanism.inputs == (90, 210)
 
 
-def test_one_person_falls_back_to_geometric_noise() -> None:
+def test_one_person_gets_geometric_noise_where_nothing_else_keeps_the_caps() -> None:
     solution = solve(SingleLTE(Population.binomial(1, "0.5"), "0.3"))
-    assert "one person" in solution.note
+    assert "no mechanism of this kind is more accurate" in solution.note
     assert solution.mae == pytest.approx(solution.baseline_mae)
+    assert solution.status == "optimal"
+    assert solution.gap is not None
+    assert solution.gap < 1e-6
 
 
 def test_interrupt_leaves_a_certified_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,15 +33,17 @@ PROBLEMS: dict[str, Callable[[], SingleLTE | MultiLTE]] = {
     "many.json": lambda: SingleLTE(HALF(10**6, "0.00002"), "0.5"),
     "shifting.json": lambda: SingleLTE(HALF(80, "0.5"), "0.3", method="shifting"),
     "geometric.json": lambda: SingleLTE(HALF(30, "0.5"), "0.3", method="geometric"),
-    "joint": lambda: MultiLTE([HALF(6, "0.5"), HALF(5, "0.5")], "0.5"),
-    "joint-f": lambda: MultiLTE([HALF(4, "0.5"), HALF(3, "0.4")], "1", honest=1, f=[2, -1], objective="mse"),
+    "joint": lambda: MultiLTE([HALF(6, "0.5"), HALF(5, "0.5")], "0.5", method="joint"),
+    "joint-f": lambda: MultiLTE(
+        [HALF(4, "0.5"), HALF(3, "0.4")], "1", honest=1, f=[2, -1], objective="mse", method="joint"
+    ),
     "divisible": lambda: MultiLTE([HALF(8, "0.5")] * 3, "0.5", method="divisible"),
 }
 """By the name under which each is saved."""
 
 LARGER: dict[str, Callable[[], SingleLTE | MultiLTE]] = {
-    "two-offices": lambda: MultiLTE([HALF(25, "0.5")] * 2, "0.5"),
-    "three": lambda: MultiLTE([HALF(20, "0.5")] * 3, "0.5"),
+    "two-offices": lambda: MultiLTE([HALF(25, "0.5")] * 2, "0.5", method="joint"),
+    "three": lambda: MultiLTE([HALF(20, "0.5")] * 3, "0.5", method="joint"),
     "divisible-contributions": lambda: MultiLTE(
         [Population.iid(8, ["0.5", "0.3", "0.2"])] * 2, "0.9", method="divisible"
     ),

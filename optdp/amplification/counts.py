@@ -277,7 +277,7 @@ BUDGET = 1500  # how many blocks a search bounds; after that the upper bound is 
 
 
 @dataclass(frozen=True)
-class Worst:
+class WorstDelta:
     """The largest delta over all data sets lies between `lower` and `upper`; `n_x0` is a data set that has `lower`."""
 
     lower: float
@@ -285,7 +285,7 @@ class Worst:
     n_x0: int
 
 
-def binary_delta(n: int, eps0: Number, epsilon: Number, tolerance: float = 1e-4, budget: int = BUDGET) -> Worst:
+def binary_delta(n: int, eps0: Number, epsilon: Number, tolerance: float = 1e-4, budget: int = BUDGET) -> WorstDelta:
     """The exact `delta(epsilon)` of shuffled binary randomized response, between bounds a factor `1 + tolerance` apart.
 
     Up to 3000 people the bounds agree to rounding. If `budget` blocks do not suffice they are wider, and still hold.
@@ -293,25 +293,25 @@ def binary_delta(n: int, eps0: Number, epsilon: Number, tolerance: float = 1e-4,
     """
     setting, level = CountSetting(n, 0, eps0), to_fraction(epsilon, "epsilon")
     if delta_is_zero(setting, level):
-        return Worst(0.0, 0.0, n - 1)
+        return WorstDelta(0.0, 0.0, n - 1)
     small = n <= EXACT
     search = _Search(setting, level, 0.0 if small else tolerance)
     search.climb()
     search.prove(max(budget, EXACT) if small else budget)
     bounds = Enclosure.of(search.best), Enclosure.of(search.best.max(search.ceiling))
-    return Worst(bounds[0].lower, bounds[1].upper, search.place)
+    return WorstDelta(bounds[0].lower, bounds[1].upper, search.place)
 
 
-def likely_delta(n: int, eps0: Number, epsilon: Number) -> Worst:
+def likely_delta(n: int, eps0: Number, epsilon: Number) -> WorstDelta:
     """A data set that is likely the worst, by climbing and near both ends: `lower` is its delta, no more is proved."""
     setting, level = CountSetting(n, 0, eps0), to_fraction(epsilon, "epsilon")
     if delta_is_zero(setting, level):
-        return Worst(0.0, 0.0, n - 1)
+        return WorstDelta(0.0, 0.0, n - 1)
     search = _Search(setting, level, 0.0)
     search.climb()
     for a in {*range(min(ENDS, n)), *range(max(0, n - ENDS), n)}:
         search.at(a)
-    return Worst(Enclosure.of(search.best).lower, 1.0, search.place)
+    return WorstDelta(Enclosure.of(search.best).lower, 1.0, search.place)
 
 
 class _Search:

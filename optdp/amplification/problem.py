@@ -160,7 +160,7 @@ def _table(path: Path) -> Sequence[Sequence[str]]:
 
 
 @dataclass(frozen=True)
-class Row:
+class BoundRow:
     """What one bound says of the unknown. `why` tells why it says nothing."""
 
     method: str

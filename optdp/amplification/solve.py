@@ -12,7 +12,7 @@ from typing import Any, Literal
 from optdp.amplification.bounds import BOUNDS, COARSE, FINE, MIDDLE, Bound, approximate, capped, leader, told
 from optdp.amplification.calibrate import LARGEST_EPSILON, Question, answer
 from optdp.amplification.compose import composed_delta, composed_epsilon
-from optdp.amplification.problem import Amplification, KRRCount, Row
+from optdp.amplification.problem import Amplification, BoundRow, KRRCount
 from optdp.amplification.randomizers import LARGEST_EPS0
 from optdp.errors import ProblemError
 from optdp.numbers.exact import Number, check_between, down, there, up
@@ -39,7 +39,7 @@ class AmplificationSolution(Outcome):
         Where it comes from.
     lower : float or None
         What some data set breaks.
-    bounds : tuple of Row
+    bounds : tuple of BoundRow
         All bounds, with why those that do not apply do not.
     status, note, seconds
         How it was found.
@@ -56,7 +56,7 @@ class AmplificationSolution(Outcome):
     value: float
     method: str
     lower: float | None
-    bounds: tuple[Row, ...]
+    bounds: tuple[BoundRow, ...]
     status: str
     note: str
     seconds: float
@@ -116,7 +116,7 @@ def solve_counted(problem: KRRCount, backend: str = "", progress: Progress = sil
     for name, reverse, way in (("count", False, "from x0 to x1"), ("count-reverse", True, "from x1 to x0")):
         for side, suffix in (("upper", ""), ("lower", "-lower")):
             value = _counted(problem, side, reverse)
-            rows.append(Row(f"{name}{suffix}", side, value, True, "", f"C, Theorem 1, {way}"))
+            rows.append(BoundRow(f"{name}{suffix}", side, value, True, "", f"C, Theorem 1, {way}"))
     forth, lower, back = (row.value or 0.0 for row in rows[:3])
     worse = back < forth if problem.unknown == "eps0" else back > forth
     note = "count-reverse is the way back, from another value to x0" + (": here it gives away more" if worse else "")
@@ -160,7 +160,7 @@ def solve_shuffled(problem: Amplification, backend: str = "", progress: Progress
     begin = time.perf_counter()
     if problem.rounds > 1:
         return _composed(problem, progress, begin)
-    rows: list[Row] = []
+    rows: list[BoundRow] = []
     status = "solved"
     try:
         _fill(rows, problem, progress)
@@ -246,7 +246,7 @@ def rising(problem: Amplification) -> bool:
     return problem.unknown == "eps0" or (problem.unknown == "k" and problem.eps0 is None)
 
 
-def _fill(rows: list[Row], problem: Amplification, progress: Progress) -> None:
+def _fill(rows: list[BoundRow], problem: Amplification, progress: Progress) -> None:
     """Closed forms first, then the leader, then the lower bounds, then those that the leader is proved to beat."""
     question = problem.question()
     if problem.method != "best":
@@ -268,7 +268,7 @@ def _fill(rows: list[Row], problem: Amplification, progress: Progress) -> None:
         rows.append(_row(name, bound, problem, problem.question(bound.side), spent))
 
 
-def _row(name: str, bound: Bound, problem: Amplification, question: Question, grid: int) -> Row:
+def _row(name: str, bound: Bound, problem: Amplification, question: Question, grid: int) -> BoundRow:
     why = bound.fits(question.setting)
     value = None
     if not why:
@@ -277,10 +277,10 @@ def _row(name: str, bound: Bound, problem: Amplification, question: Question, gr
             why = "promises nothing here" if bound.side == "upper" else "excludes nothing here"
         elif problem.unknown in ("n", "k"):
             value = int(value)
-    return Row(name, bound.side, value, not bound.fits(question.setting) and value is not None, why, bound.source)
+    return BoundRow(name, bound.side, value, not bound.fits(question.setting) and value is not None, why, bound.source)
 
 
-def _best(problem: Amplification, rows: list[Row]) -> tuple[float, str] | None:
+def _best(problem: Amplification, rows: list[BoundRow]) -> tuple[float, str] | None:
     """The best value, and who says so: of several that agree the one that is proved to be the best."""
     found = [(row.value, row.method) for row in rows if row.side == "upper" and row.value is not None]
     if not found:

@@ -23,12 +23,16 @@ from optdp.artifact import Opened, OpenedMatrix, OpenedParty, OpenedPlan, open_a
 from optdp.audit import hypotheses
 from optdp.audit.experiment import Trial, trials
 from optdp.audit.hypotheses import Misfit, Proved, Tally
-from optdp.audit.plans import Table, party_trial, plan_trials, summed
+from optdp.audit.plans import Table, party_trial, plan_trials, seeded_sum, summed
 from optdp.errors import ProblemError
 from optdp.mechanism.added_noise import table_only
 from optdp.mechanism.columns import many
-from optdp.numbers.draws import Source, uniform_below
+from optdp.mechanism.matrix import NoiseMatrix
+from optdp.mechanism.seeded_maps import SeededMaps
+from optdp.numbers.draws import uniform_below
 from optdp.numbers.exact import check_whole, shown, to_fraction
+from optdp.numbers.source import Source
+from optdp.single.problem import SingleLTE
 
 FAMILY = 1e-6
 """The probability, at most, that anything at all is said against a sampler that keeps its artifact's promise."""
@@ -127,15 +131,20 @@ def audit(
     """Try to refute the claims of `artifact`, which are verified first, with `samples` draws for each secret.
 
     `sampler` takes an array of inputs and returns an array of independent outputs, one for each; of a plan's folder a
-    list with one for each party. By default it is optdp's own. A `seed` makes the audit repeatable, for tests: whoever
-    knows it could pass an audit on purpose.
+    list with one for each party, unless the release is drawn inside, from one table of the total. By default it is
+    optdp's own. A `seed` makes the audit repeatable, for tests: whoever knows it could pass an audit on purpose.
     """
     check_whole(samples, "samples", 100, MOST_DRAWS)
     begin, source, say = time.perf_counter(), Source(seed), progress or (lambda _: None)
     say("verifying the artifact")
     found = open_artifact(artifact, OpenedMatrix, OpenedPlan, OpenedParty)
     made, tables = _tested(found)
-    folder = isinstance(found, OpenedPlan)
+    folder = isinstance(found, OpenedPlan) and found.plan.problem.method != "inside"
+    seeded = [table for table in tables if isinstance(table, SeededMaps)]
+    if seeded and folder and sampler is not None:
+        raise ProblemError(
+            "The samplers of a plan with a common word draw nothing: run their self tests. Audit the plan without them."
+        )
     if sampler is None:
         samplers = [_own(table, source) for table in tables]
     elif folder != isinstance(sampler, Sequence) or (isinstance(sampler, Sequence) and len(sampler) != len(tables)):
@@ -143,6 +152,7 @@ def audit(
     else:
         samplers = list(sampler) if isinstance(sampler, Sequence) else [sampler]
     whole = summed(samplers) if folder else samplers[0]
+    whole = seeded_sum(seeded, source) if seeded and folder else whole
     return examine(made, whole, samples, source, found.sha256, say, begin, columns=len(samplers))
 
 
@@ -151,9 +161,13 @@ def _tested(found: Opened) -> tuple[list[Trial], Sequence[Table]]:
     match found:
         case OpenedPlan():
             plan = found.plan
+            if plan.problem.method == "inside":
+                return _whole(plan.problem.merged, plan.tables[0], plan.claim["parties"])
             return plan_trials(plan.problem, plan.tables, plan.claim), plan.tables
         case OpenedParty():
             member = found.member
+            if member.problem.method == "inside":
+                raise ProblemError("A release that is drawn inside is audited by the plan. Give its folder.")
             return [party_trial(member.problem, member.party, member.table)], [member.table]
         case OpenedMatrix():
             stated = found.claim["ordinary_epsilon"]
@@ -162,6 +176,15 @@ def _tested(found: Opened) -> tuple[list[Trial], Sequence[Table]]:
             claimed = to_fraction(found.claim["epsilon"], "epsilon")
             return trials(found.problem, matrix, claimed, ordinary), [matrix]
     raise AssertionError
+
+
+def _whole(problem: SingleLTE, table: Table, claims: Sequence[Any]) -> tuple[list[Trial], Sequence[Table]]:
+    """The table of the total of a plan whose release is drawn inside, as that of one entity."""
+    assert isinstance(table, NoiseMatrix)  # which such a plan has
+    worst = [one["ordinary_epsilon"] for one in claims]
+    ordinary = None if "infinite" in worst else max(to_fraction(one, "ordinary_epsilon") for one in worst)
+    claimed = max(to_fraction(one["epsilon"], "epsilon") for one in claims)
+    return trials(problem, table, claimed, ordinary), [table]
 
 
 def _own(table: Table, source: Source) -> Sampler:

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from optdp.errors import ProblemError
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers import draws
-from optdp.numbers.draws import Source
 from optdp.numbers.exact import ball, precision
 from optdp.numbers.pmf import BinomialPmf, ExactPmf, Pmf
+from optdp.numbers.source import Source
 from optdp.single.laws import Laws, Secret, Shape
 from optdp.single.problem import SingleLTE
 

@@ -19,11 +19,12 @@ import numpy as np
 from optdp.audit.experiment import MARGIN, MOST_CELLS, Arm, Compared, Floats, Inputs, Integers, Space, Trial, inputs_of
 from optdp.errors import ProblemError
 from optdp.mechanism.matrix import NoiseMatrix
+from optdp.mechanism.seeded_maps import SeededMaps
 from optdp.mechanism.share_cuts import fits
 from optdp.mechanism.shared_noise import SharedNoise
-from optdp.numbers.draws import Source
 from optdp.numbers.exact import precision, to_fraction
 from optdp.numbers.pmf import Pmf
+from optdp.numbers.source import Source
 from optdp.people.population import Population
 from optdp.plan.problem import MultiLTE
 from optdp.single.laws import Shape, restrict
@@ -34,7 +35,7 @@ beyond."""
 MOST_OUTPUTS = 1 << 20
 """Outputs of one party that are told apart, at most."""
 
-Table = NoiseMatrix | SharedNoise
+Table = NoiseMatrix | SharedNoise | SeededMaps
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ def reports_of(table: Table) -> Reported:
     """The reports of a table; a table with a geometric tail belongs to no plan."""
     if isinstance(table, SharedNoise):
         return _of_share(table)
+    if isinstance(table, SeededMaps):
+        return reports_of(table.matrix)
     if table.q is not None:
         raise ProblemError("A plan's tables are finite or shares of noise. Found a table with a geometric tail.")
     low, high = table.outputs
@@ -148,6 +151,9 @@ class _Party:
 
 def plan_trials(problem: MultiLTE, tables: Sequence[Table], claim: Mapping[str, Any]) -> list[Trial]:
     """Every party's people in every world, against whoever sees the sum of `honest` parties."""
+    seeded = [table for table in tables if isinstance(table, SeededMaps)]
+    if seeded:
+        return _seeded_trials(problem, seeded, claim)
     reports = [reports_of(table) for table in tables]
     found: list[Trial] = []
     for number, world in enumerate(problem.worlds):
@@ -163,6 +169,36 @@ def plan_trials(problem: MultiLTE, tables: Sequence[Table], claim: Mapping[str, 
                 continue
             words = f"world {number}, " if problem.also else ""
             found += _people(problem, reports, parties, party, chosen, stated, f"{words}party {party}")
+    return found
+
+
+def _seeded_trials(problem: MultiLTE, tables: Sequence[SeededMaps], claim: Mapping[str, Any]) -> list[Trial]:
+    """The same of a plan with a common word: the law of the sum is a mixture over the cells of the word."""
+    cells = [[reports_of(table.column(cell)) for table in tables] for cell in range(len(tables[0].cuts))]
+    shares = [weight / tables[0].denominator for weight in tables[0].weights]
+    low = sum(table.outputs[0] for table in tables)
+    found: list[Trial] = []
+    for number, world in enumerate(problem.worlds):
+        for party, everybody in _sets(problem, tables, world):
+            others = [i for i in everybody if i != party]
+            with precision():
+                around = [reduce(_added, (own[i].law(world[i].total) for i in others), np.ones(1)) for own in cells]
+                parties = [_Party(one, inputs_of(one.total), 0, np.zeros(0)) for one in world]
+            epsilon = to_fraction(claim["parties"][party]["epsilon"], "epsilon")
+            factor = Fraction(problem.sensitivity, abs(problem.f[party]))
+            for kind, person in enumerate(world[party].people):
+                arms = []
+                for w, law in enumerate(person.conditionals):
+                    with precision():
+                        laws = [_added(own[party].law(law), rest) for own, rest in zip(cells, around, strict=True)]
+                    mixed = sum((share * one for share, one in zip(shares, laws, strict=True)), np.zeros(len(laws[0])))
+                    inputs = _together(len(tables), parties, others, party, inputs_of(law))
+                    who = f"person of kind {kind}" if kind else "a person"
+                    words = f"world {number}, " if problem.also else ""
+                    arms.append(Arm(f"{words}party {party}, {who} contributes {w}", inputs, _binned(mixed)))
+                space = Space(low - MARGIN, low + len(arms[0].law) - 3 - MARGIN)
+                steps = tuple(Compared((w, w + 1), epsilon, factor, problem.promise) for w in range(person.largest))
+                found.append(Trial(space, tuple(arms), steps))
     return found
 
 
@@ -186,6 +222,24 @@ def summed(samplers: Sequence[Callable[[Integers], Integers]]) -> Callable[[Inte
             if reports.shape != (len(places),) or reports.dtype.kind not in "iu":
                 raise ProblemError(f"The sampler of party {i} must return one integer for each input. Found otherwise.")
             total[places] += np.clip(reports, -(2**53), 2**53).astype(np.int64)
+        return total
+
+    return draw
+
+
+def seeded_sum(tables: Sequence[SeededMaps], source: Source) -> Callable[[Integers], Integers]:
+    """The sum of the reports of all parties, under a fresh common word for each line of inputs."""
+    cuts = np.array(tables[0].cuts[:-1], dtype=np.uint64)
+    shift = np.uint64(64 + 1 - tables[0].denominator.bit_length())
+    choices = [np.array(table.choices) for table in tables]
+    maps = [np.array(table.maps, dtype=np.int64) for table in tables]
+
+    def draw(inputs: Integers) -> Integers:
+        cells = np.searchsorted(cuts, source.words(len(inputs)) >> shift, side="right")
+        total = np.zeros(len(inputs), dtype=np.int64)
+        for i, table in enumerate(tables):
+            places = np.clip(inputs[:, i], *table.inputs) - table.inputs[0]
+            total += maps[i][choices[i][cells], places]
         return total
 
     return draw

@@ -65,7 +65,7 @@ def _samplers(found: Opened, command: Command) -> Sampler | list[Sampler]:
     """The command, or of a plan one for each party."""
     from optdp.artifact import OpenedPlan
 
-    if not isinstance(found, OpenedPlan):
+    if not isinstance(found, OpenedPlan) or found.plan.problem.method == "inside":
         return command
     if not any("{party}" in word for word in command.words):
         raise ProblemError("--command must have {party} for the folder of a plan. Found it without.")

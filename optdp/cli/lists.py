@@ -32,14 +32,15 @@ def problems(as_json: AsJson = False) -> None:
 def kinds(as_json: AsJson = False) -> None:
     """List the kinds of problem, and the backends that can solve them here."""
     from optdp.kinds import KINDS
-    from optdp.single.engines import backends
+    from optdp.programs.backends import installed
 
+    names = [backend.name for backend in installed()]
     if as_json:
-        print_json({"kinds": {name: kind.purpose for name, kind in KINDS.items()}, "backends": backends()})
+        print_json({"kinds": {name: kind.purpose for name, kind in KINDS.items()}, "backends": names})
         return
     for name, kind in KINDS.items():
         out.print(f"[bold]{name}[/]  {kind.purpose}")
-    out.print(f"backends: {', '.join(backends())}")
+    out.print(f"backends: {', '.join(names)}")
 
 
 def schema() -> None:

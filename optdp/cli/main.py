@@ -11,14 +11,16 @@ import typer
 
 from optdp import work
 from optdp.cli import ledger, printing
-from optdp.cli.aggregate import aggregate
+from optdp.cli.aggregate import aggregate, party_key
 from optdp.cli.amplify import amplify
 from optdp.cli.arguments import (
     Once,
 )
 from optdp.cli.audit import audit
+from optdp.cli.compare import compare
 from optdp.cli.curve import curve
 from optdp.cli.export import export
+from optdp.cli.formulate import formulate
 from optdp.cli.lists import kinds, problems, schema
 from optdp.cli.observers import observers
 from optdp.cli.order import shuffle
@@ -27,7 +29,7 @@ from optdp.cli.report import report
 from optdp.cli.run import run
 from optdp.cli.sample import sample
 from optdp.cli.sign import sign
-from optdp.cli.solve import compare, solve
+from optdp.cli.solve import solve
 from optdp.cli.sweep import sweep
 from optdp.cli.verify import verify
 from optdp.errors import OptdpError, SolverError
@@ -104,11 +106,13 @@ app.command()(sweep)
 app.command()(verify)
 app.command()(report)
 app.command()(sample)
+app.command("party-key")(party_key)
 app.command()(aggregate)
 app.command()(export)
 
 
 app.command()(compare)
+app.command()(formulate)
 app.command()(observers)
 
 

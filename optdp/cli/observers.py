@@ -29,7 +29,7 @@ def observers(
     deadline: Deadline = 120.0,
     as_json: AsJson = False,
 ) -> None:
-    """Show the error against what an observer may know: from exactly the prior to everybody else.
+    """Show how the error grows with what an observer may know, from the exact prior to everybody else's data.
 
     For example:  optdp observers problems/use-cases/sick-leave.toml --out ladder.html
     """

@@ -43,7 +43,7 @@ def shuffle(
     from optdp.artifact import OpenedOrder, open_artifact
     from optdp.files.atomic import write_bytes
     from optdp.files.data import read_columns
-    from optdp.numbers.draws import Source
+    from optdp.numbers.source import Source
     from optdp.order.sampling import shuffled
 
     source, names = Source(seed), [name.strip() for name in column]

@@ -66,7 +66,7 @@ def run(
     from optdp.files.atomic import write_bytes
     from optdp.kinds import find, kind_of
     from optdp.loading import load
-    from optdp.numbers.draws import Source
+    from optdp.numbers.source import Source
 
     source = Source(seed)
     check_writable(save)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from optdp.cli.arguments import ArtifactPath, AsJson
+from optdp.cli.arguments import ArtifactPath, AsJson, whole_number
 from optdp.cli.printing import err, print_json
 
 
@@ -15,14 +15,32 @@ def sample(
     value: Annotated[int, typer.Option("--input", "-x", help="The true sum.")],
     count: Annotated[int, typer.Option("--count", "-n", help="How many independent releases.", min=1)] = 1,
     seed: Annotated[int | None, typer.Option(help="Repeatable draws, for tests only: they are NOT private.")] = None,
+    word: Annotated[
+        str | None,
+        typer.Option(help="The word that all parties of a seeded plan share; - reads it from standard input."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Draw releases of one input (A, Remark 8) with the operating system's secure randomness and integers only."""
     from optdp.artifact import OpenedMatrix, OpenedParty, open_artifact
+    from optdp.errors import ProblemError
+    from optdp.mechanism.seeded_maps import SeededMaps
+    from optdp.plan.format import check_drawn
 
     found = open_artifact(artifact, OpenedMatrix, OpenedParty)
+    maps = isinstance(found, OpenedParty) and isinstance(found.member.table, SeededMaps)
+    if maps != (word is not None):
+        raise ProblemError(
+            "--word is for a party of a plan by method seeded, which needs the word that all parties share. "
+            f"Found {'none' if maps else 'one for another table'}."
+        )
     if isinstance(found, OpenedParty):
-        draws = found.member.table.sample(value, count, seed)
+        table = found.member.table
+        check_drawn(found.member.problem)
+        if isinstance(table, SeededMaps):
+            draws = [table.report(value, whole_number(word or ""))]
+        else:
+            draws = table.sample(value, count, seed)
         err.print("[yellow]one party's report: private only inside the secure sum of its plan; do not publish it[/]")
     else:
         draws = found.verified.matrix.sample(value, count, seed)

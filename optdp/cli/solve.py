@@ -1,4 +1,4 @@
-"""The commands that solve a problem: `solve`, `amplify`, and `compare`, which does so in every way there is."""
+"""The command that solves a problem."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 import optdp.work as work
 from optdp.cli.arguments import AllowOutside, AsJson, Deadline, ProblemPath
-from optdp.cli.printing import err, out, plain, print_json, show, working
+from optdp.cli.printing import err, print_json, show, working
 from optdp.errors import ProblemError
 from optdp.files.atomic import check_apart
 
@@ -22,6 +22,9 @@ def solve(
         typer.Option("--out", "-o", help="Write the artifact here (.json); for several entities a folder."),
     ] = None,
     backend: Annotated[str, typer.Option(help="Who solves the program; `optdp kinds` lists the backends.")] = "highs",
+    option: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE for the solver, by its own names; may be given several times.")
+    ] = None,
     allow_outside: AllowOutside = False,
     deadline: Deadline = None,
     as_json: AsJson = False,
@@ -30,7 +33,9 @@ def solve(
     from optdp.kinds import find, kind_of
     from optdp.kinds import solve as solved
     from optdp.loading import load
+    from optdp.programs.solver_options import option_of
 
+    options = dict(map(option_of, option or ()))
     with working(deadline) as (say, clock):
         say("reading the problem")
         given = load(problem, allow_outside=allow_outside)
@@ -40,7 +45,7 @@ def solve(
             if not kind.target:
                 raise ProblemError(f"kind = {kind.name!r} has no tables to write. Leave --out, or use --json.")
             find(kind, "target")(given, save)
-        solution: Any = solved(given, backend=backend, progress=say)
+        solution: Any = solved(given, backend=backend, progress=say, options=options)
         with work.held(later=False):
             if save is not None:
                 solution.save(save)
@@ -67,46 +72,3 @@ def _sources(kind: Any, given: Any) -> list[str]:
 def _apart(file: Path, written: Path) -> bool:
     """Whether a file lies neither in the folder of what was written nor below it."""
     return not Path(os.path.realpath(file)).is_relative_to(Path(os.path.realpath(written)).parent)
-
-
-def compare(
-    problem: ProblemPath,
-    backends: Annotated[str, typer.Option(help="Names with commas between; all by default.")] = "",
-    timeout: Annotated[float, typer.Option(help="Seconds that each backend may take.")] = 600.0,
-    allow_outside: AllowOutside = False,
-    deadline: Deadline = None,
-    as_json: AsJson = False,
-) -> None:
-    """Give every backend the same program: time, objective, and the real epsilon before and after repair.
-
-    Of a metric shuffle every mechanism is compared: epsilon, epsilon without the shuffler, error, bits for each user.
-    """
-    from optdp.kinds import find, kind_of
-    from optdp.loading import load
-
-    if not timeout > 0:
-        raise ProblemError(f"--timeout must be larger than 0. Found {timeout}.")
-    names = [name.strip() for name in backends.split(",") if name.strip()] or None
-    rows: list[Any] = []
-    note = ""
-    with working(deadline) as (say, clock):
-        say("reading the problem")
-        given = load(problem, allow_outside=allow_outside)
-        kind = kind_of(given)
-        try:
-            rows.extend(find(kind, "compare")(given, names, timeout, say))
-        except KeyboardInterrupt:
-            if not rows:  # what was appended before stays
-                raise
-            note = "interrupted: not all were tried"
-        if (ended := work.stopped()) is not None:
-            note = f"{ended.why}: not all were tried"
-    with work.held(later=False):
-        if as_json:
-            found = [row.summary() for row in rows]
-            print_json({"rows": found, "status": "interrupted" if note else "complete", "note": note})
-        else:
-            show(find(kind, "compared")(rows))
-            if note:
-                out.print(f"[yellow]{plain(note)}[/]")
-    raise typer.Exit(clock.exit_code(bool(note)))

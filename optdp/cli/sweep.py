@@ -41,6 +41,10 @@ def sweep(
         float | None,
         typer.Option(help="Seconds after which it stops; the same command goes on from there.", metavar="SECONDS"),
     ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the rows here as well: .svg, .png, .pdf (extra [plot]).")
+    ] = None,
+    figure: Annotated[str, typer.Option("--show", help="The column that is drawn; by default the error.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Solve a problem at every point of a grid, and write one table; an interrupted sweep goes on where it stopped.
@@ -48,12 +52,16 @@ def sweep(
     For example:  optdp sweep problem.toml --grid epsilon=0.1:1:10 --grid population.p=0.1,0.5 --out sweep.csv
     """
     from optdp.sweeps.grid import Grid
+    from optdp.sweeps.plot import check_picture, drawn
     from optdp.sweeps.run import Interrupted, plan_of, run
 
     try:
         with working(deadline) as (say, clock):
             plan = plan_of(problem, Grid.parse(grid), allow_outside)
             check_apart(save, {"the problem": problem})
+            if plot is not None:
+                check_picture(plot)
+                check_apart(plot, {"the problem": problem, "the table": save})
             found = run(plan, save, scheduler, workers, fresh, say, lambda text: err.print(f"[yellow]{plain(text)}[/]"))
     except Interrupted as stopped:
         kept = "the same command goes on from there" if stopped.done else "nothing was written"
@@ -67,6 +75,10 @@ def sweep(
             print_json(_figures(found, save))
         else:
             _show(found, save)
+        if plot is not None and len(found.failed) < len(found.rows):
+            drawn(found.rows, list(plan.grid.values), problem.stem, figure, plot)
+            if not as_json:
+                out.print(plain(f"wrote {plot}"))
     if (code := clock.exit_code(interrupted=False)) != 0:
         raise typer.Exit(code)
     if len(found.failed) == len(found.rows):

@@ -198,7 +198,7 @@ def _plan(found: VerifiedPlan, folder: Path) -> Said:
         *problem.watchers,
         (problem.promise, f"{decimal(claim['epsilon'])}  (wanted {figures['epsilon']})"),
         ("MAE of the aggregate", f"{figures['mae']:.6f}  (geometric {figures['baseline_mae']:.6f})"),
-        *_proved("no plan is below", claim, found.bound_proved),
+        *_proved(f"no {'table' if problem.method == 'inside' else 'plan'} is below", claim, found.bound_proved),
     ]
     return figures, _table(folder, f": plan.json and {len(parties)} party files", rows), meaning(problem)
 
@@ -236,8 +236,9 @@ def _show(found: Explanation | PlanExplanation) -> None:
         out.print("[dim]nothing finite is proved of this plan: there is no worst aggregate to show[/]")
     else:
         _show_aggregate(found.worst)
+    inside = found.worst is not None and found.worst.seen == "release"
     for i, own in enumerate(found.ordinary):
-        _show_inputs(f"party {i} without priors", own)
+        _show_inputs("without priors" if inside else f"party {i} without priors", own)
 
 
 def _show_secrets(title: str, worst: WorstSecrets) -> None:
@@ -253,10 +254,17 @@ def _show_aggregate(worst: WorstAggregate) -> None:
     who = f"a person of kind {worst.person} of party {worst.party}" + (f", world {worst.world}" if worst.world else "")
     listed = ", ".join(map(str, worst.honest))
     own = f"that party's input with the noise of the parties {listed}"
-    seen = {"aggregate": f"the sum of the parties {listed}", "report": "that party's report", "input with noise": own}
+    seen = {
+        "aggregate": f"the sum of the parties {listed}",
+        "report": "that party's report",
+        "input with noise": own,
+        "release": "the release",
+    }
+    if worst.seen == "release":
+        who = "a person of any party"
     who += f"; seen is {seen[worst.seen]}" + (f"; {worst.others}" if worst.others else "")
     cases = [f"  if they contribute {w}" for w in worst.contributions]
-    title = {"aggregate": "worst aggregate", "report": "worst report", "input with noise": "worst point"}[worst.seen]
+    title = "worst point" if worst.seen == "input with noise" else f"worst {worst.seen}"
     _print_sight(title, ("about", who), cases, worst.sight, worst.spread)
 
 

@@ -29,6 +29,7 @@ from optdp.export.subject import Subject, of_table, subjects
 from optdp.files import atomic, canonical
 from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix, Row
+from optdp.mechanism.seeded_maps import SeededMaps
 from optdp.mechanism.shared_noise import SharedNoise
 from optdp.single import format
 from optdp.single.format import Artifact
@@ -40,12 +41,22 @@ Rows = tuple[Sequence[Row], int, int]
 
 def csv(subject: Subject) -> dict[str, bytes]:
     """A line for each entry, and `.meta.json` with everything but the weights."""
-    artifact = subject.artifact
+    artifact = _weights(subject)
     described = ",\n".join(f'"{key}": {canonical.friendly(value)}' for key, value in format.fields(artifact).items())
     return {
         **{f"matrix.csv{part}": _lines(*rows) for part, rows in _tables(artifact, "csv")},
         "matrix.csv.meta.json": f"{{\n{described}\n}}\n".encode("ascii"),
     }
+
+
+def _weights(subject: Subject) -> Artifact:
+    """The artifact of a table; maps of a common word have none that anybody may draw from."""
+    if not isinstance(subject.artifact, Artifact):
+        raise ProblemError(
+            "Maps of a common word are no table of weights. Export a sampler (python, c, js or sql), or read the maps "
+            "from the party's JSON."
+        )
+    return subject.artifact
 
 
 def _tables(artifact: Artifact, suffix: str) -> Iterator[tuple[str, Rows]]:
@@ -71,7 +82,7 @@ def npz(subject: Subject) -> dict[str, bytes]:
     Row i is the entries `row_pointers[i]` to `row_pointers[i+1]` of `row_outputs`, `row_weights` (big-endian bytes, a
     line for each entry) and `row_probabilities`.
     """
-    artifact = subject.artifact
+    artifact = _weights(subject)
     entries = [entry for row in artifact.rows for entry in row]
     width = (artifact.denominator.bit_length() + 7) // 8
     weights = b"".join(weight.to_bytes(width, "big") for _, weight in entries)
@@ -94,9 +105,10 @@ def parquet(subject: Subject) -> dict[str, bytes]:
         import pyarrow.parquet as pq
     except ImportError:
         raise ProblemError("Parquet needs pyarrow. Install it: pip install 'optdp[parquet]'.") from None
-    fields = {key: _text(value) for key, value in format.fields(subject.artifact).items()}
+    artifact = _weights(subject)
+    fields = {key: _text(value) for key, value in format.fields(artifact).items()}
     found = {}
-    for part, (rows, first, denominator) in _tables(subject.artifact, "parquet"):
+    for part, (rows, first, denominator) in _tables(artifact, "parquet"):
         entries = [(x, s, w) for x, row in enumerate(rows, first) for s, w in row]
         columns = {
             "input": pa.array([x for x, _, _ in entries], pa.int64()),
@@ -154,14 +166,16 @@ TARGETS = {
 
 
 def export(
-    source: str | Path | Opened | Artifact | NoiseMatrix | AddedNoise | SharedNoise, target: str, out: str | Path
+    source: str | Path | Opened | Artifact | NoiseMatrix | AddedNoise | SharedNoise | SeededMaps,
+    target: str,
+    out: str | Path,
 ) -> list[Path]:
     """Write `source` in the form named `target`, and say which files were written.
 
     `source` is a file that `solve` wrote or a plan's folder, whose claims are verified first, or a table about which
     nothing is claimed. `out` is a folder, made if it is not there; of tables it may be a file with their suffix.
     """
-    tables = (Artifact, NoiseMatrix, AddedNoise, SharedNoise)
+    tables = (Artifact, NoiseMatrix, AddedNoise, SharedNoise, SeededMaps)
     found = [of_table(source)] if isinstance(source, tables) else subjects(source)
     return write(found, chosen(target), Path(out))
 

@@ -51,6 +51,7 @@ def pieces(laid: Layout, template: str, call: str) -> dict[str, object]:
         "NOISE_END": f"SLOTS - {1 + moved}",
         "CENTRE": call if moved else {0: "0", 1: "x"}.get(drawing.factor, f"{drawing.factor} * x"),
         "PLUS": " + x" if drawing.added else "",
+        "COMMON": int(drawing.common),
         "MOVED": filled(template, {}) if moved else "",
     }
 

@@ -14,11 +14,13 @@ from optdp.errors import ProblemError
 from optdp.export.layout import Layout, layout
 from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix
+from optdp.mechanism.seeded_maps import SeededMaps
 from optdp.mechanism.shared_noise import SharedNoise
 from optdp.numbers.exact import decimal_up, show
 from optdp.plan import certificate
-from optdp.plan.format import Member, Plan, bare_table, party_file
+from optdp.plan.format import Member, Plan, bare_table, check_drawn, party_file
 from optdp.plan.problem import MultiLTE
+from optdp.plan.seeded_format import PartyArtifact
 from optdp.single import certify
 from optdp.single.format import Artifact, table_of
 from optdp.single.verify import Verified
@@ -29,12 +31,19 @@ SECRET_REPORT = "one party's report: private only inside the secure sum of its p
 """What is said of every sampler of a party."""
 
 
+COMMON_WORD = (
+    "Every report is looked up with the one word of 62 bits that all parties of the plan share: fresh for each "
+    "release, uniform, and known to nobody else. A word that this party draws alone gives no privacy."
+)
+"""What is said of every sampler of a party with maps."""
+
+
 @dataclass(frozen=True)
 class Subject:
     """One table, and what may be said of it."""
 
-    artifact: Artifact
-    table: NoiseMatrix | AddedNoise | SharedNoise | None
+    artifact: PartyArtifact
+    table: NoiseMatrix | AddedNoise | SharedNoise | SeededMaps | None
     """What is drawn from; None if the problem, and so the largest input, is not known."""
     claims: Callable[[], tuple[str, ...]] = tuple
     """Lines for the head of a sampler; to make them may show that there can be none."""
@@ -55,13 +64,15 @@ def subjects(source: str | Path | Opened) -> list[Subject]:
         case OpenedMatrix() as found:
             return [_single(found.verified)]
         case OpenedParty() as found:
+            check_drawn(found.member.problem)
             return [_party(found.member)]
         case OpenedPlan() as found:
+            check_drawn(found.plan.problem)
             return _parties(found.plan, found.verified.identity)
     raise AssertionError
 
 
-def of_table(table: Artifact | NoiseMatrix | AddedNoise | SharedNoise) -> Subject:
+def of_table(table: Artifact | NoiseMatrix | AddedNoise | SharedNoise | SeededMaps) -> Subject:
     """A table about which nothing is claimed."""
     if isinstance(table, Artifact):
         return Subject(table, None)
@@ -92,6 +103,7 @@ def _party(member: Member) -> Subject:
         SECRET_REPORT.capitalize() + ".",
         "The plan's claim cannot be checked from one party's file.",
         *(_share_claims(member.problem, None) if isinstance(member.table, SharedNoise) else ()),
+        *((COMMON_WORD,) if isinstance(member.table, SeededMaps) else ()),
         f"party {member.party} of plan {member.identity}",
     )
     warning = f"{SECRET_REPORT}. The plan's claim was not checked: export its folder for that"
@@ -110,6 +122,8 @@ def _parties(plan: Plan, identity: str) -> list[Subject]:
             certificate.meaning(plan.problem),
             f"party {i} of plan {identity}",
         )
+        if isinstance(table, SeededMaps):
+            lines += (COMMON_WORD,)
         if isinstance(table, SharedNoise):
             lines += _share_claims(plan.problem, claim["epsilon"])
         name = party_file(i).removesuffix(".json")

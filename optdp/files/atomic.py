@@ -26,7 +26,7 @@ from optdp.errors import ArtifactError, ProblemError
 fcntl: Any = import_module("fcntl") if os.name == "posix" else None
 _NAME = re.compile(r"\.optdp-[0-9a-f]{16}\.(tmp|old)")
 _WRITTEN = re.compile(
-    r"plan\.json|party-[0-9]+\.json|sampler(\.(py|c|h|mjs|sql))?|"
+    r"plan\.json|parties\.toml|party-[0-9]+\.json|sampler(\.(py|c|h|mjs|sql))?|"
     r"matrix\.(csv|npz|parquet)(\.contraction\.(csv|parquet)|\.meta\.json)?"
 )
 """What optdp writes into folders: plans and exports, and the program that a sampler in C is compiled to."""
@@ -36,12 +36,12 @@ _TRIES = 20
 
 
 @contextlib.contextmanager
-def file_beside(target: Path) -> Iterator[tuple[Path, BinaryIO]]:
+def file_beside(target: Path, mode: int = 0o666) -> Iterator[tuple[Path, BinaryIO]]:
     """A new file in the folder of `target`, locked and open for writing; removed at the end if it is still there."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     for _ in range(_TRIES):
         path = _new_name(target)
-        handle = os.open(path, flags, 0o666)
+        handle = os.open(path, flags, mode)
         try:
             with open(handle, "wb") as file:
                 if _holds(handle, path):
@@ -197,23 +197,23 @@ def read_bytes(path: str | Path, most: int | None = None, mark: bytes | None = N
     return data
 
 
-def write_bytes(path: str | Path, data: bytes, *, keep_mode: bool = False) -> None:
+def write_bytes(path: str | Path, data: bytes, *, keep_mode: bool = False, mode: int = 0o666) -> None:
     """Write to a temporary name in the same folder, sync, rename: a crash leaves the old file, or none.
 
     What a crash left behind under a temporary name is removed by the next one that writes into the folder.
-    With `keep_mode` whoever could read or write the old file can do so with the new one.
+    With `keep_mode` whoever could read or write the old file can do so with the new one; otherwise `mode` says who can.
     """
     try:
-        target, mode = Path(os.path.realpath(path)), None
+        target, old = Path(os.path.realpath(path)), None
         with contextlib.suppress(FileNotFoundError):
-            mode = os.stat(target).st_mode
-            if not stat.S_ISREG(mode):
+            old = os.stat(target).st_mode
+            if not stat.S_ISREG(old):
                 raise OSError(errno.EINVAL, "it exists and is not a regular file")
-        with file_beside(target) as (temporary, file):
+        with file_beside(target, mode) as (temporary, file):
             file.write(data)
             file.flush()
-            if keep_mode and mode is not None and os.name != "nt":
-                os.fchmod(file.fileno(), stat.S_IMODE(mode))
+            if keep_mode and old is not None and os.name != "nt":
+                os.fchmod(file.fileno(), stat.S_IMODE(old))
             os.fsync(file.fileno())
             if os.name == "nt":  # where an open file cannot be renamed
                 file.close()
@@ -224,11 +224,11 @@ def write_bytes(path: str | Path, data: bytes, *, keep_mode: bool = False) -> No
         raise ProblemError(f"cannot write {name_of(path)}: {_reason(error)}") from None
 
 
-def write_new(path: str | Path, data: bytes) -> None:
+def write_new(path: str | Path, data: bytes, *, mode: int = 0o666) -> None:
     """As `write_bytes`, under a name that nothing has: a hard link, unlike a rename, never replaces anything."""
     try:
         target = Path(os.path.abspath(path))
-        with file_beside(target) as (temporary, file):
+        with file_beside(target, mode) as (temporary, file):
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

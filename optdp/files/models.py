@@ -11,14 +11,18 @@ from collections.abc import Mapping
 from fractions import Fraction
 from html import escape
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import attrs
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, create_model
 
 from optdp.errors import ProblemError
 from optdp.files.atomic import name_of
+from optdp.kind import at
 from optdp.numbers.exact import show, shown, to_fraction
+
+if TYPE_CHECKING:
+    from optdp.programs.program import LinearProgram
 
 LARGEST_FILE = 64 * 1024 * 1024
 
@@ -97,6 +101,15 @@ class Problem(Generic[S]):
     def changed(self, **changes: Any) -> Self:
         """The same problem with some entries changed."""
         return attrs.evolve(self, **changes)
+
+    def to_program(self, which: str = "") -> LinearProgram:
+        """One of its linear programs as sparse arrays, by default the specification; `optdp formulate` lists them."""
+        found: LinearProgram = at("optdp.kinds:stated")(self, which).program()
+        return found
+
+    def to_cvxpy(self, which: str = "") -> Any:
+        """The same program as a CVXPY problem."""
+        return at("optdp.kinds:stated")(self, which).model()
 
     @classmethod
     def from_file(cls, file: Any) -> Self:
@@ -209,10 +222,8 @@ def from_spec(problem: type[P], data: object) -> P:
 
 def _first_line(error: ValidationError) -> str:
     """The first defect as one line: where, what is wrong, what was found."""
-    first = error.errors(include_url=False)[0]
-    tags = ("binomial", "iid", "independent", "counts", "others", "conditionals", "list[tagged-union")
-    steps = [str(step) for step in first["loc"] if not str(step).startswith(tags) and "union" not in str(step)]
-    steps = [step for before, step in zip(["", *steps], steps, strict=False) if before != "randomizer"]
+    errors = error.errors(include_url=False)
+    first, steps = errors[0], _steps(errors[0]["loc"])
     where = _printable(".".join(steps)) or "the problem"
     if first["type"] == "extra_forbidden":
         return f"Unknown key {where!r}. Remove it, or see: optdp schema."
@@ -222,7 +233,17 @@ def _first_line(error: ValidationError) -> str:
         return f"{where}.kind must be one of {known}. Found {shown(context.get('tag'))}."
     if first["type"] == "missing":
         return f"{where} is missing. Add it; see: optdp schema."
-    return f"{where}: {_printable(first['msg'])}. Found {shown(first.get('input'))}."
+    other = {e["msg"].removeprefix("Input should be"): None for e in errors[1:] if _steps(e["loc"]) == steps}
+    choices = " or".join([first["msg"], *(msg for msg in other if not first["msg"].endswith(msg) and msg[:1] == " ")])
+    return f"{where}: {_printable(choices)}. Found {shown(first.get('input'))}."
+
+
+def _steps(place: tuple[int | str, ...]) -> list[str]:
+    """Where a defect is, without the names of the alternatives that were tried."""
+    tags = ("binomial", "iid", "independent", "counts", "others", "conditionals", "list[", "Watching", "literal[")
+    steps = [str(step) for step in place if not str(step).startswith(tags) and "union" not in str(step)]
+    steps = [step for before, step in zip(["", *steps], steps, strict=False) if before != "randomizer"]
+    return steps[:-1] if steps[-1:] == ["int"] else steps
 
 
 def _printable(text: str) -> str:

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from optdp.artifact import OpenedMatrix, open_artifact
+from optdp.artifact import OpenedMatrix, OpenedPlan, open_artifact
 from optdp.errors import CertificateError, ProblemError
 from optdp.files import signature
 from optdp.files.atomic import name_of, write_bytes, write_new
@@ -24,6 +24,8 @@ from optdp.ledger.lock import alone
 from optdp.numbers import composition
 from optdp.numbers.exact import Number, check_whole, decimal_up, show
 from optdp.objects import Public
+from optdp.plan.certificate import largest
+from optdp.plan.format import VerifiedPlan, party_file
 from optdp.sheet import Cell, Listing, Sheet
 
 MEANING = (
@@ -132,7 +134,7 @@ class Ledger(Public):
 
     def add(
         self,
-        artifact: str | Path | OpenedMatrix,
+        artifact: str | Path | OpenedMatrix | OpenedPlan,
         count: int = 1,
         about: str = "",
         *,
@@ -141,20 +143,48 @@ class Ledger(Public):
     ) -> Ledger:
         """Record that an artifact is released `count` times, and return the ledger as it is then.
 
-        The artifact is verified first. Raises CertificateError, with nothing written, if the total would be exceeded.
-        Others may have added to the file since it was read; what counts is what it says now.
+        The artifact, a noise matrix or the folder of a plan, is verified first. Of a plan the ordinary epsilon of the
+        least private table counts: whoever knows everything else still sees each person through one table. Raises
+        CertificateError, with nothing written, if the total would be exceeded. Others may have added to the file since
+        it was read; what counts is what it says now.
         """
         check_whole(count, "count", 1, chain.MOST_COUNT)
         chain.remark(about, "about")
-        opened = open_artifact(artifact, OpenedMatrix)
-        epsilon = _ordinary(opened)
+        opened = _opened(artifact)
+        return self._record(opened.sha256, opened.path, _ordinary(opened), count, about, key, progress)
+
+    def add_run(
+        self,
+        plan: VerifiedPlan,
+        party: int,
+        run: str,
+        *,
+        key: str | Path | None = None,
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> Ledger:
+        """Record that a party of a plan takes part in a run, and return the ledger as it is then.
+
+        What counts is the ordinary epsilon of the party's own table: it bounds what any aggregate tells about its
+        people. A run that is recorded already costs nothing more, as it has one report.
+        """
+        about = f"party {party}, run {run}"
+        chain.remark(about, "run")
+        epsilon, name = _decimal(plan.certificate.ordinary[party], party_file(party)), Path(party_file(party))
+        return self._record(plan.identity, name, epsilon, 1, about, key, progress, once=True)
+
+    def _record(
+        self, digest: str, path: Path, epsilon: Fraction, count: int, about: str, key: str | Path | None,
+        progress: Callable[[str], None], once: bool = False,
+    ) -> Ledger:  # fmt: skip
         with alone(self.path, progress):
             found = chain.read(self.path)
             now = self._of(self.path, found)
-            now._check_room(epsilon, count, opened.path)
+            if once and any((entry.artifact, entry.about) == (digest, about) for entry in now.entries):
+                return now
+            now._check_room(epsilon, count, path)
             _check_key(self.path, found, key)
             entry = {
-                "number": len(now.entries) + 1, "artifact": opened.sha256, "epsilon": show(epsilon), "count": count,
+                "number": len(now.entries) + 1, "artifact": digest, "epsilon": show(epsilon), "count": count,
                 "about": about, "sum": show(composition.basic(now.releases) + count * epsilon), "time": _now(),
                 "previous": now.receipt,
             }  # fmt: skip
@@ -232,12 +262,24 @@ class Ledger(Public):
         return Sheet(tuple(facts), (listing,) if rows else (), (MEANING,))
 
 
-def _ordinary(opened: OpenedMatrix) -> Fraction:
+def _opened(artifact: str | Path | OpenedMatrix | OpenedPlan) -> OpenedMatrix | OpenedPlan:
+    kinds: tuple[type[OpenedMatrix | OpenedPlan], ...] = (OpenedMatrix, OpenedPlan)
+    return open_artifact(artifact, *kinds)
+
+
+def _ordinary(opened: OpenedMatrix | OpenedPlan) -> Fraction:
     """The ordinary epsilon of an artifact, as a decimal that is not below it."""
-    found = opened.verified.certificate.ordinary_epsilon
+    if isinstance(opened, OpenedPlan):
+        found = largest(opened.verified.certificate.ordinary)
+    else:
+        found = opened.verified.certificate.ordinary_epsilon
+    return _decimal(found, name_of(opened.path))
+
+
+def _decimal(found: Fraction | None, name: str) -> Fraction:
     if found is None:
         raise CertificateError(
-            f"{name_of(opened.path)} has no finite ordinary epsilon, and an epsilon under the prior does not compose. "
+            f"{name} has no finite ordinary epsilon, and an epsilon under the prior does not compose. "
             'Design it with fallback_epsilon, or with an observer known = "all".'
         )
     return Fraction(decimal_up(found))

@@ -1,8 +1,7 @@
-"""Where random bits come from: the operating system, or a seed for tests and simulations."""
+"""Exact draws of the laws that optdp deploys, whole arrays at once, from the bits of a `Source`."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
@@ -15,55 +14,7 @@ from numpy.typing import NDArray
 from optdp.errors import ProblemError
 from optdp.numbers.exact import ball, check_whole, floor_scaled, precision, shown, to_fraction
 from optdp.numbers.sgdl import SGDL, SOURCE_BITS, ExactNegativeBinomial, looked_up
-
-
-class Source:
-    """Random bits, many at once. `Source()` is secure; `Source(seed)` repeats itself and is **not private**.
-
-    Whoever knows or guesses a seed takes the noise off again: what is published must come from `Source()`.
-
-    Parameters
-    ----------
-    seed : int, optional
-        For tests and simulations only.
-
-    Examples
-    --------
-    >>> from optdp import Source
-    >>> Source()
-    Source(secure=True)
-    >>> Source(7).bits(8) == Source(7).bits(8)
-    True
-    """
-
-    def __init__(self, seed: int | None = None) -> None:
-        if seed is not None:
-            check_whole(seed, "seed", 0, 2**64 - 1)
-        self._stream = None if seed is None else np.random.Philox(seed)
-
-    def __repr__(self) -> str:
-        return f"Source(secure={self.secure})"
-
-    @property
-    def secure(self) -> bool:
-        """Whether the bits are the operating system's, which nobody can repeat."""
-        return self._stream is None
-
-    def words(self, size: int) -> NDArray[np.uint64]:
-        """`size` independent words of 64 uniform bits."""
-        if self._stream is None:
-            return np.frombuffer(bytearray(os.urandom(8 * size)), dtype=np.uint64)
-        found: NDArray[np.uint64] = self._stream.random_raw(size)
-        return found
-
-    def bits(self, k: int) -> int:
-        """`k` uniform bits as one whole number, as `secrets.randbits` gives them."""
-        check_whole(k, "The number of bits", 0)
-        count, value = -(-k // 64), 0
-        for word in self.words(count).tolist():
-            value = value << 64 | word
-        return value >> (64 * count - k)
-
+from optdp.numbers.source import Source
 
 CHUNK = 1 << 20  # how many draws are made at a time, to bound the memory
 LARGEST = 1 << 16  # the most trials of one binomial table; more trials are the sum of several draws

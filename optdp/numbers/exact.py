@@ -227,3 +227,11 @@ def down(value: Fraction) -> float:
 def finite(value: float) -> float | None:
     """A number as JSON can say it: None for an infinite one."""
     return value if math.isfinite(value) else None
+
+
+def log(value: float | Fraction) -> float:
+    """The natural logarithm, rounded correctly but for a negligible chance; those of 0 and infinity are infinite."""
+    if value <= 0 or value == math.inf:
+        return -math.inf if value <= 0 else math.inf
+    with precision(128):
+        return float((arb(value) if isinstance(value, float) else ball(value)).log().mid())

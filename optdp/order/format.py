@@ -26,6 +26,7 @@ from optdp.errors import ArtifactError, CertificateError, ProblemError
 from optdp.files.atomic import LONG_BYTES, LONG_VALUES, name_of, read_bytes, write_bytes
 from optdp.files.canonical import canonical, check, parse
 from optdp.numbers.exact import show, shown, to_fraction
+from optdp.objects import Public
 from optdp.order.mechanism import DISTANCES, FILES, Groups, Whole, alpha_of, dispersion, measured
 from optdp.order.sources import GroupsModel
 
@@ -42,7 +43,7 @@ _DIGITS = re.compile(r"[0-9]{1,1000}")
 
 
 @dataclass(frozen=True, eq=False)
-class Order:
+class Order(Public):
     """An order as its file has it, its digest checked."""
 
     n: int
@@ -65,7 +66,7 @@ class Order:
 
 
 @dataclass(frozen=True, eq=False)
-class VerifiedOrder:
+class VerifiedOrder(Public):
     """What was recomputed from the order and the groups."""
 
     artifact: Order

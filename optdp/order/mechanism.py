@@ -35,7 +35,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -57,6 +58,8 @@ FILES = ("points", "graph", "data", "file")
 """The entries of a file's [groups] that name another file."""
 CHUNK = 1_000_000
 """How many members are looked at in one go."""
+SAMPLE, GOLDEN = 200, (math.sqrt(5.0) - 1.0) / 2.0
+"""How many groups are looked at to foresee how large all will be, and the ratio by which they are spread."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,13 +165,36 @@ class Groups(Public):
         return Groups(self.n, starts, members, self.points)
 
 
-def check_members(count: int) -> None:
+def check_members(count: int, found: str = "") -> None:
     """Refuse groups that are too large together."""
     if count > LARGEST_MEMBERS:
         raise ProblemError(
-            f"All groups together may have {LARGEST_MEMBERS:,} members. Found {count:,} or more. "
+            f"All groups together may have {LARGEST_MEMBERS:,} members. Found {found or f'{count:,} or more'}. "
             "Take a smaller radius or fewer hops, or each different group once."
         )
+
+
+def foresee(groups: int, n: int, size: Callable[[int], int]) -> None:
+    """Refuse at once what a sample says is too large, and not by chance: by more than six standard errors.
+
+    The sample is the same each time, spread by the golden ratio, which keeps step with no period in the data.
+    """
+    if groups * n <= LARGEST_MEMBERS:
+        return
+    sizes: list[int] = []
+    for one in dict.fromkeys(int(groups * (i * GOLDEN % 1.0)) for i in range(1, SAMPLE + 1)):
+        sizes.append(size(one))
+        check_members(sum(sizes))
+        if len(sizes) >= SAMPLE // 4 and sum(sizes) > CHUNK:
+            break
+    if len(sizes) > 1:
+        mean, error = statistics.fmean(sizes), statistics.stdev(sizes) / math.sqrt(len(sizes))
+        check_members(int(groups * (mean - 6.0 * error)), f"about {_rounded(groups * mean):,}")
+
+
+def _rounded(count: float) -> int:
+    """To two digits."""
+    return int(float(f"{count:.1e}"))
 
 
 def starts_of(sizes: Any) -> Whole:

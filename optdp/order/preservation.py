@@ -30,7 +30,6 @@ from flint import arb
 from scipy import stats
 
 from optdp.errors import ProblemError
-from optdp.numbers.draws import Source
 from optdp.numbers.exact import (
     Number,
     ball,
@@ -41,6 +40,7 @@ from optdp.numbers.exact import (
     to_fraction,
     upper_fraction,
 )
+from optdp.numbers.source import Source
 from optdp.order.mechanism import Whole
 from optdp.order.sampling import Window, checked_ratio, kendall_word
 

@@ -28,9 +28,10 @@ import numpy as np
 from flint import arb, fmpz
 
 from optdp.errors import ProblemError
-from optdp.numbers.draws import CHUNK, ROUNDS, Source
+from optdp.numbers.draws import CHUNK, ROUNDS
 from optdp.numbers.exact import Number, ball, check_whole, floor_scaled, precision, shown, to_fraction
 from optdp.numbers.sgdl import SOURCE_BITS, looked_up
+from optdp.numbers.source import Source
 from optdp.order.mechanism import LARGEST_N, Whole
 
 DIGIT_BITS = 10

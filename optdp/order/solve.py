@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 import optdp.work as work
 from optdp.errors import ProblemError
 from optdp.files.atomic import check_apart, check_writable
-from optdp.numbers.draws import Source
 from optdp.numbers.exact import show
+from optdp.numbers.source import Source
 from optdp.order.format import write_order
 from optdp.order.mechanism import (
     FILES,
@@ -67,7 +67,7 @@ FINISH = (1e-6, 4e-7, 0.0)
 
 
 @dataclass
-class Found:
+class FoundOrder:
     """The best order so far. `proved`: no order at all has a lower sensitivity."""
 
     order: Whole
@@ -79,12 +79,12 @@ class Found:
     """What was tried, and its sensitivity."""
 
 
-def best_order(groups: Groups, budget_seconds: float = 60.0, progress: Progress = silent) -> Found:
+def best_order(groups: Groups, budget_seconds: float = 60.0, progress: Progress = silent) -> FoundOrder:
     """Search for about so many seconds (`Budget`), or until interrupted (Ctrl-C): the best so far, "interrupted"."""
     budget = Budget(budget_seconds)
     start = np.arange(groups.n, dtype=np.int64)
     with work.held(later=False):
-        best = Found(start, sensitivity(groups, start), "as-is")
+        best = FoundOrder(start, sensitivity(groups, start), "as-is")
     if work.stopped() is not None:
         best.status = "interrupted"
         return best
@@ -95,7 +95,7 @@ def best_order(groups: Groups, budget_seconds: float = 60.0, progress: Progress 
     return best
 
 
-def _search(groups: Groups, budget: Budget, best: Found, progress: Progress) -> None:
+def _search(groups: Groups, budget: Budget, best: FoundOrder, progress: Progress) -> None:
     def offer(name: str, order: Whole, value: int) -> None:
         if value < best.sensitivity:
             best.order, best.sensitivity, best.ordering = order, value, name
@@ -221,6 +221,7 @@ class OrderSolution(Outcome):
     note: str
     seconds: float
     told = ("status", "n", "alpha", "theta", "sensitivity", "lower_bound", "ordering")
+    fragment = "optdp.report.notebook:of_order"
 
     @property
     def n(self) -> int:
@@ -279,12 +280,6 @@ class OrderSolution(Outcome):
     def save(self, path: str | Path) -> None:
         """Write the order's artifact, atomically."""
         write_order(self, Path(path))
-
-    def _repr_html_(self) -> str:
-        """A notebook shows this."""
-        from optdp.report.notebook import of_order
-
-        return of_order(self)
 
     def sheet(self) -> Sheet:
         """The order's sensitivity between what nobody can pass and E's bound, and the shuffle that it allows."""

@@ -36,7 +36,18 @@ from optdp.files.canonical import parse
 from optdp.files.data import read_columns, real_numbers, whole_numbers
 from optdp.files.models import Exact, Strict, named_file, plain_number
 from optdp.numbers.exact import check_between, check_whole, shown
-from optdp.order.mechanism import FILES, LARGEST_N, Groups, Reals, Whole, check_members, chunks, runs, starts_of
+from optdp.order.mechanism import (
+    FILES,
+    LARGEST_N,
+    Groups,
+    Reals,
+    Whole,
+    check_members,
+    chunks,
+    foresee,
+    runs,
+    starts_of,
+)
 from optdp.work import announce, check_memory, say
 from optdp.work.account import STEPS, EffortError, spend
 
@@ -231,10 +242,13 @@ def from_points(points: ArrayLike, radius: float, metric: str = "euclidean", onc
     check_between(radius, "The radius", 0.0, LARGEST_COORDINATE)
     first, place = _places(where)
     nearness = (_on_globe if metric == "haversine" else _in_space)(where[first], radius)
-    lined, near = _candidates(nearness)
+    lined, beside, near = _candidates(nearness)
     rank = np.empty(len(lined), dtype=np.int64)
     rank[lined] = np.arange(len(lined))
-    groups = _of_places(rank[place], near, where)
+    at = np.bincount(rank[place])
+    foresee(len(lined), len(where), lambda one: int(at[near(np.array([one]))[1]].sum()))
+    parts = (near(np.arange(start, stop)) for start, stop in chunks(beside))
+    groups = _of_places(rank[place], parts, where)
     return groups.taken(rank if once else rank[place])
 
 
@@ -269,10 +283,8 @@ def from_graph(edges: Any, hops: int = 1, n: int | None = None) -> Groups:
     if hops == 1:
         return one_hop
     starts, beside = one_hop.starts.tolist(), array("i", one_hop.members.astype(np.int32).tobytes())
-    sizes, members = array("q"), array("i")
-    for node in range(one_hop.n):
-        if node % 10_000 == 0:
-            say(f"groups of {node:,} of {one_hop.n:,} records")
+
+    def group(node: int) -> set[int]:
         found = {node}
         last = found
         for _ in range(hops):
@@ -282,6 +294,14 @@ def from_graph(edges: Any, hops: int = 1, n: int | None = None) -> Groups:
             if not last:
                 break
             found |= last
+        return found
+
+    foresee(one_hop.n, one_hop.n, lambda node: len(group(node)))
+    sizes, members = array("q"), array("i")
+    for node in range(one_hop.n):
+        if node % 10_000 == 0:
+            say(f"groups of {node:,} of {one_hop.n:,} records")
+        found = group(node)
         check_members(len(members) + len(found))
         spend(1 + 0.35 * len(found), "groups of a graph")
         sizes.append(len(found))
@@ -421,8 +441,8 @@ def _length(columns: list[Reals], a: Whole, b: Whole, joined: Any = np.subtract)
     return np.sqrt(total, out=total)
 
 
-def _candidates(nearness: _Nearness) -> tuple[Whole, Near]:
-    """The places cell by cell; and for one after the other in that order, which of that order are near it."""
+def _candidates(nearness: _Nearness) -> tuple[Whole, Whole, Callable[[Whole], tuple[Whole, Whole]]]:
+    """The places cell by cell; how many may be near each in that order; and for some, how many and which are."""
     grid = sorted(nearness.columns, key=lambda column: -float(np.ptp(column)))[:AXES]
     side = max(nearness.reach * (1.0 + 2.0 ** (1 - FINEST)), float(np.ptp(grid[0])) * 2.0**-FINEST)
     cells = np.zeros(len(grid[0]), dtype=np.int64)
@@ -444,15 +464,14 @@ def _candidates(nearness: _Nearness) -> tuple[Whole, Near]:
     cell = np.repeat(np.arange(len(known), dtype=np.int64), counts)
     columns = [column[lined] for column in nearness.columns]
 
-    def near() -> Near:
-        for start, stop in chunks(around[cell]):
-            own = cell[start:stop]
-            to = runs(begins[own].ravel(), (ends[own] - begins[own]).ravel())
-            of = np.repeat(np.arange(start, stop, dtype=np.int64), around[own])
-            fine = nearness.near(columns, of, to)
-            yield np.bincount(of[fine] - start, minlength=stop - start), to[fine]
+    def near(some: Whole) -> tuple[Whole, Whole]:
+        own = cell[some]
+        to = runs(begins[own].ravel(), (ends[own] - begins[own]).ravel())
+        of = np.repeat(np.arange(len(some), dtype=np.int64), around[own])
+        fine = nearness.near(columns, some[of], to)
+        return np.bincount(of[fine], minlength=len(some)), to[fine]
 
-    return lined, near()
+    return lined, around[cell], near
 
 
 def _bits(axis: int) -> int:

@@ -35,8 +35,8 @@ from threadpoolctl import threadpool_limits
 from optdp.errors import ProblemError
 from optdp.files.data import read_columns
 from optdp.files.models import Exact, Strict, plain_number
-from optdp.numbers.draws import Source
 from optdp.numbers.exact import check_between, check_whole, shown
+from optdp.numbers.source import Source
 from optdp.order.mechanism import LARGEST_N, Groups, Reals, Whole, runs
 from optdp.order.sampling import check_order, shuffled, uniform_word
 from optdp.order.sources import check_points, from_graph

@@ -16,8 +16,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optdp.numbers.draws import Source
 from optdp.numbers.exact import Number, check_whole, to_fraction
+from optdp.numbers.source import Source
 from optdp.order.mechanism import Groups, Reals, Whole, paper_sensitivity, placed, ratio, sensitivities, sensitivity
 from optdp.order.mechanism import widths as wide_groups
 from optdp.order.orderings import Ordering, along, applicable, bfs

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optdp.errors import ProblemError
-from optdp.numbers.ordered import dot, times
+from optdp.numbers.ordered import times
 
 Array = npt.NDArray[np.float64]
 
@@ -110,16 +110,6 @@ def update(law: Array, channel: Array, counts: Array) -> tuple[Array, float]:
     factor = times(relative, shares / times(law[None, :], relative)[0])
     new: Array = law * factor
     return new / new.sum(), math.log(max(float(factor.max()), 1.0))
-
-
-def log_likelihood(law: npt.ArrayLike, channel: npt.ArrayLike, observed: npt.ArrayLike) -> float:
-    """`sum over s of n_s log(sum over x of law(x) C(x, s))`; -infinity if what was seen is impossible."""
-    counts = np.asarray(observed, dtype=float)
-    chances = times(np.asarray(law, dtype=float)[None, :], np.asarray(channel, dtype=float))[0]
-    seen = counts > 0
-    if (chances[seen] <= 0).any():
-        return -math.inf
-    return dot(counts[seen], np.log(chances[seen]))
 
 
 def to_grid(law: Array) -> tuple[Fraction, ...]:

@@ -35,6 +35,9 @@ from optdp.work.account import spend
 MOST_PLACES = 6_000_000
 """The most probabilities of all vertices together."""
 
+FEW = 4
+"""Where this many times the laws that are wanted are fewer than all, each is computed by itself."""
+
 Known = int | Literal["all"]
 Ends = tuple[Distribution, Distribution]
 
@@ -57,7 +60,8 @@ def _ends(given: Sequence[Any] | None) -> Ends | None:
     least, most = (to_fraction(end, "between") for end in given)
     if not 0 <= least <= most <= 1:
         raise ProblemError(
-            f"between must be two probabilities, the smaller one first. Found {show(least)} and {show(most)}."
+            f"between must be two probabilities from 0 to 1, the smaller one first. "
+            f"Found {show(least)} and {show(most)}."
         )
     return (1 - least, least), (1 - most, most)
 
@@ -186,13 +190,22 @@ class Observer:
                 f"known must be at most the number of the others, {population.size - 1:,}. Found {self.known:,}."
                 ' For ordinary differential privacy write known = "all".'
             )
-        counts: dict[Ends, int] = {}
-        for law, count in population.laws:
-            ends = self._ends_of(law, population.largest)
-            counts[ends] = counts.get(ends, 0) + count
-        worlds = Worlds(tuple(Crowd(*ends, count) for ends, count in counts.items()), self.known)
+        every = [self._ends_of(law, population.largest) for law, _ in population.laws]
+        kinds = list(dict.fromkeys(every))
+
+        def counted(people: Sequence[int]) -> tuple[int, ...]:
+            """So many people of each law, by kind."""
+            return tuple(sum(many for own, many in zip(every, people, strict=True) if own == ends) for ends in kinds)
+
+        counts = counted([count for _, count in population.laws])
+        crowds = tuple(Crowd(*ends, count) for ends, count in zip(kinds, counts, strict=True))
+        worlds = Worlds(crowds, self.known, tuple(dict.fromkeys(map(counted, self._held(population)))))
         worlds.check_size()
         return worlds
+
+    def _held(self, population: Population) -> Sequence[Sequence[int]]:
+        """The groups of whom one is known anyway: how many people of each of the population's laws."""
+        return [[0] * len(population.laws)]
 
     def _ends_of(self, law: Distribution, largest: int) -> Ends:
         if self.between is not None:
@@ -217,6 +230,40 @@ class Observer:
         return (1 - low, low), (1 - high, high)
 
 
+def _groups(given: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(group) for group in given)
+
+
+@attrs.frozen(repr=False, slots=False)
+class Insider(Observer):
+    """An observer who also holds the data of one of several groups of people, whichever it is.
+
+    A group is given by how many people of each of the population's laws belong to it. What it contributes is a known
+    shift of the sum, so that these are the worlds of known people, with the group in place of any `t` people. Nobody
+    outside the group is known, but for `known` more; people inside it are not protected from it.
+
+    Examples
+    --------
+    >>> from optdp import Population
+    >>> from optdp.people.observer import Insider
+    >>> [family.known for family in Insider(groups=[[1], [2]]).worlds(Population.binomial(4, "0.5")).families]
+    [(1,), (2,)]
+    """
+
+    groups: tuple[tuple[int, ...], ...] = attrs.field(default=(), kw_only=True, converter=_groups)
+
+    @property
+    def exact(self) -> bool:
+        return False
+
+    @property
+    def knows(self) -> str:
+        return f"{super().knows}, and all that one group of the others contributes"
+
+    def _held(self, population: Population) -> Sequence[Sequence[int]]:
+        return self.groups
+
+
 @dataclass(frozen=True)
 class Crowd:
     """People of one kind: each one's law lies anywhere between `low` and `high`."""
@@ -234,6 +281,15 @@ class Crowd:
         """Whether there is nothing between the two ends."""
         return self.low == self.high
 
+    def power(self, count: int, high: int) -> fmpz_poly:
+        """The law of the sum of `count` of them, `high` at the high end, times `unit(count)`."""
+        unit = self.unit(1)
+        ends = ((self.low, count - high), (self.high, high))
+        spend(3e-5 * (count * self.largest + 1) * self.unit(count).bit_length(), "laws of the observer's worlds")
+        return prod(
+            (fmpz_poly([int(value * unit) for value in law]) ** many for law, many in ends), start=fmpz_poly([1])
+        )
+
     def powers(self, count: int) -> Iterator[fmpz_poly]:
         """The law of the sum of `count` of them with `0, 1, .., count` at the high end, times `unit(count)`."""
         unit = self.unit(1)
@@ -250,7 +306,7 @@ class Crowd:
 
 
 @dataclass(frozen=True)
-class Family:
+class VertexFamily:
     """The vertices for a person of one kind who sees so many known people of each kind.
 
     At each vertex `sum = base + u`, where `base` is the law of those who are uncertain, and `u`, what the person and
@@ -301,6 +357,9 @@ class Family:
 
     def laws(self, wanted: Sequence[int] | None = None) -> Iterator[fmpz_poly]:
         """`base` at each vertex, or at those that are wanted, in increasing order, times `unit`."""
+        if wanted is not None and len(wanted) * FEW < self.size:
+            yield from map(self.law, wanted)
+            return
         bits = self.unit.bit_length()
         spend(self.size * (self.last + 1) * (0.3 + bits / 20_000), "laws of the observer's worlds")
         (first, many), *rest = zip(self.crowds, self.uncertain, strict=True)
@@ -311,6 +370,11 @@ class Family:
                 if chosen is None or vertex in chosen:
                     yield prod(more, start=law)
                 vertex += 1
+
+    def law(self, vertex: int) -> fmpz_poly:
+        """`base` at one vertex, times `unit`."""
+        crowds = zip(self.crowds, self.uncertain, self.high(vertex), strict=True)
+        return prod((crowd.power(many, high) for crowd, many, high in crowds), start=fmpz_poly([1]))
 
     @cached_property
     def unit(self) -> int:
@@ -328,15 +392,21 @@ class Worlds:
 
     crowds: tuple[Crowd, ...]
     known: int
+    groups: tuple[tuple[int, ...], ...] = ()
+    """Who is known besides: one of these groups, each given by how many of each kind belong to it."""
 
     @cached_property
-    def families(self) -> tuple[Family, ...]:
+    def families(self) -> tuple[VertexFamily, ...]:
         """All vertices, by the kind of the person and the kinds of the known people."""
-        return tuple(
-            Family(self.crowds, person, split)
-            for person in range(len(self.crowds))
-            for split in _splits(self.known, [c.count - (i == person) for i, c in enumerate(self.crowds)])
-        )
+        found: dict[tuple[int, tuple[int, ...]], None] = {}
+        for person in range(len(self.crowds)):
+            for group in self.groups or ((0,) * len(self.crowds),):
+                rest = [c.count - (i == person) - g for i, (c, g) in enumerate(zip(self.crowds, group, strict=True))]
+                if min(rest) < 0:
+                    continue  # everybody of this kind is in the group
+                for split in _splits(min(self.known, sum(rest)), rest):
+                    found[person, tuple(a + b for a, b in zip(group, split, strict=True))] = None
+        return tuple(VertexFamily(self.crowds, *which) for which in found)
 
     @property
     def size(self) -> int:
@@ -345,22 +415,25 @@ class Worlds:
 
     def check_size(self) -> None:
         """Refuse what would take forever or fill the memory."""
-        if comb(self.known + len(self.crowds) - 1, len(self.crowds) - 1) * len(self.crowds) > 100_000:
+        kinds, groups = len(self.crowds), max(len(self.groups), 1)
+        if comb(self.known + kinds - 1, kinds - 1) * kinds * groups > 100_000:
+            among = f" beside {groups:,} groups" if groups > 1 else ""
             raise ProblemError(
-                f"The kinds of {self.known:,} known people among {len(self.crowds)} kinds are too many to look at. "
+                f"The kinds of {self.known:,} known people among {kinds} kinds{among} are too many to look at. "
                 "Use fewer kinds of people, or fewer known people."
             )
         places = sum(family.size * (family.last + 1) for family in self.families)
         if places > MOST_PLACES:
             kinds = sum(not crowd.fixed for crowd in self.crowds)
             share = (MOST_PLACES / places) ** (1 / (kinds + 1))
+            fitting = max(int(share * sum(crowd.count for crowd in self.crowds)), 2)
             raise ProblemError(
                 f"All worlds of an observer may have {MOST_PLACES:,} probabilities together. Found {places:,} in "
-                f"{self.size:,} worlds. With about {share:.0%} of the people it would fit"
+                f"{self.size:,} worlds. It would fit with about {fitting:,} people"
                 f"{', or with one range for all kinds of people (between)' if kinds > 1 else ''}."
             )
 
-    def place(self, vertex: int) -> tuple[Family, int]:
+    def place(self, vertex: int) -> tuple[VertexFamily, int]:
         """The family of a vertex, by its number among all, and its number there."""
         for family in self.families:
             if vertex < family.size:
@@ -382,7 +455,7 @@ class Worlds:
                 parts.append(f"{high}{of} at {show(crowd.high[1])} and {many - high} at {show(crowd.low[1])}")
             else:
                 parts.append(f"{high}{of} at the second law and {many - high} at the first")
-        known = f"; {self.known} known" if self.known else ""
+        known = f"; {sum(family.known)} known" if any(family.known) else ""
         return f"of the others {', '.join(parts)}{known}"
 
 

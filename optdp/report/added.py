@@ -6,7 +6,7 @@ import numpy as np
 
 from optdp.mechanism.added_noise import AddedNoise
 from optdp.numbers.exact import precision
-from optdp.report.pictures import Chart, Curve, Level
+from optdp.report.pictures import Chart, Level, PlottedCurve
 from optdp.report.words import factor_bounds
 from optdp.single.added import Seen, kinds_of, seen_by
 from optdp.single.problem import SingleLTE
@@ -26,7 +26,7 @@ def noise_chart(noise: AddedNoise, q: float) -> Chart:
     plain = (1 - q) / (1 + q) * q ** np.abs(e)
     shown = np.flatnonzero(np.maximum(values, plain) > LIKELY * values.max())
     part = slice(int(shown[0]), int(shown[-1]) + 1)
-    curves = [Curve("this noise", values[part]), Curve("geometric noise", plain[part], "area")]
+    curves = [PlottedCurve("this noise", values[part]), PlottedCurve("geometric noise", plain[part], "area")]
     return Chart(int(e[part][0]), curves, "noise", "probability")
 
 
@@ -47,9 +47,9 @@ def quotient_chart(problem: SingleLTE, noise: AddedNoise) -> Chart:
     below, above = factor_bounds(bound)
     part = "e^ε" if bound == problem.epsilon else f"e^(ε/{problem.largest})"
     levels = (Level(above, part), Level(below, part.replace("^", "^−", 1)))
-    curves = [Curve("largest quotient", largest), Curve("smallest quotient", least)]
+    curves = [PlottedCurve("largest quotient", largest), PlottedCurve("smallest quotient", least)]
     if np.array_equal(largest, least, equal_nan=True):
-        curves = [Curve("1 against 0", largest)]
+        curves = [PlottedCurve("1 against 0", largest)]
     return Chart(first, curves, "published number (output)", "quotient of probabilities", levels, log=True)
 
 

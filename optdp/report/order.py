@@ -15,7 +15,7 @@ from optdp.order.mechanism import near_uniform, placed, reversed_pairs, sensitiv
 from optdp.report import page as html
 from optdp.report import words
 from optdp.report.page import Child, Html
-from optdp.report.pictures import MOST_ENTRIES, Chart, Curve, Heat, Level, Line, binned
+from optdp.report.pictures import MOST_ENTRIES, Chart, Heat, Level, Line, PlottedCurve, binned
 from optdp.report.words import at_most, odds_factor, people
 
 BINS = 60
@@ -41,7 +41,8 @@ def page(found: VerifiedOrder, name: str, title: str = "") -> bytes:
     along, heat = _picture(found)
     data: dict[str, Any] = {"heat": heat.json() | NAMES, "sizes": _sizes(found).json()}
     data["sensitivities"] = Chart(
-        0, (Curve("sensitivity", own[along].astype(np.float64)),), "group, in the order of its middle", "sensitivity",
+        0, (PlottedCurve("sensitivity", own[along].astype(np.float64)),),
+        "group, in the order of its middle", "sensitivity",
         (Level(float(found.sensitivity), "largest"),),
     ).json()  # fmt: skip
     body = (
@@ -186,7 +187,7 @@ def _sizes(found: VerifiedOrder) -> Chart:
     first, last = (int(sizes.min()), int(sizes.max())) if len(sizes) else (0, 0)
     block = max(1, math.ceil((last - first + 1) / BINS))
     counts = np.bincount((sizes - first) // block, minlength=1) if len(sizes) else np.zeros(1)
-    curve = Curve("groups", counts.astype(np.float64), "bars")
+    curve = PlottedCurve("groups", counts.astype(np.float64), "bars")
     return Chart(first, (curve,), "records in the group", "number of groups", block=block)
 
 

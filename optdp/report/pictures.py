@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from optdp.mechanism.matrix import NoiseMatrix
+from optdp.mechanism.seeded_maps import SeededMaps
 from optdp.mechanism.shared_noise import SharedNoise
 from optdp.numbers.exact import precision
 from optdp.people.population import Population
@@ -102,9 +103,11 @@ class Heat:
         return found
 
 
-def of_table(table: NoiseMatrix | SharedNoise, population: Population, most: int = MOST_ENTRIES) -> Heat:
+def of_table(table: NoiseMatrix | SharedNoise | SeededMaps, population: Population, most: int = MOST_ENTRIES) -> Heat:
     """The map of one party's table."""
-    return of_shared(table, population, most) if isinstance(table, SharedNoise) else of_matrix(table, population, most)
+    if isinstance(table, SharedNoise):
+        return of_shared(table, population, most)
+    return of_matrix(table.matrix if isinstance(table, SeededMaps) else table, population, most)
 
 
 def of_matrix(matrix: NoiseMatrix, population: Population, most: int = MOST_ENTRIES) -> Heat:
@@ -258,7 +261,7 @@ MOST_POINTS = 12_000
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class PlottedCurve:
     """One value for each place; what is not finite is left out."""
 
     name: str
@@ -280,7 +283,7 @@ class Chart:
     """Curves over consecutive whole numbers from `first` on."""
 
     first: int
-    curves: Sequence[Curve]
+    curves: Sequence[PlottedCurve]
     across: str
     """What the places are."""
     up: str

@@ -13,6 +13,7 @@ import numpy as np
 
 from optdp.errors import OptdpError
 from optdp.mechanism.matrix import NoiseMatrix
+from optdp.mechanism.seeded_maps import SeededMaps
 from optdp.mechanism.shared_noise import SharedNoise
 from optdp.plan.certificate import meaning
 from optdp.plan.format import VerifiedPlan
@@ -20,10 +21,11 @@ from optdp.plan.worlds import epsilon_under, errors_by_total
 from optdp.report import page as html
 from optdp.report import words
 from optdp.report.page import Child, Html
-from optdp.report.pictures import MOST_ENTRIES, Chart, Curve, Heat, Level, caption_of, of_table
+from optdp.report.pictures import MOST_ENTRIES, Chart, Heat, Level, PlottedCurve, caption_of, of_table
 from optdp.report.single import NAMES
 from optdp.report.variations import TOO_LARGE, WHOLE, measured, variations, world_row, worlds_section
 from optdp.report.words import at_least, at_most, certified, described, epsilon, less, odds_factor, people, short
+from optdp.single.alternatives import no_data_sum, useless
 
 MOST_MAPS = 12
 """Different tables that get a heat map."""
@@ -71,6 +73,8 @@ def _unit(spec: Mapping[str, Any]) -> str:
 
 def _maps(found: VerifiedPlan) -> list[tuple[list[int], Heat]]:
     """A map for each different table, and whose it is."""
+    if found.problem.method == "inside":
+        return [(list(range(len(found.tables))), of_table(found.tables[0], found.problem.merged.populations[0]))]
     same: dict[Any, list[int]] = {}
     for i, (kept, population) in enumerate(zip(found.tables, found.problem.parties, strict=True)):
         same.setdefault((_key(kept), str(population.spec)), []).append(i)
@@ -81,7 +85,9 @@ def _maps(found: VerifiedPlan) -> list[tuple[list[int], Heat]]:
     ]
 
 
-def _key(kept: NoiseMatrix | SharedNoise) -> Any:
+def _key(kept: NoiseMatrix | SharedNoise | SeededMaps) -> Any:
+    if isinstance(kept, SeededMaps):
+        return kept.inputs, kept.rows
     if isinstance(kept, NoiseMatrix):
         return kept.inputs, kept.outputs, kept.denominator, kept.rows
     return kept.last, kept.q, kept.beta, kept.factor, kept.contraction, kept.inputs, kept.outputs, kept.rows
@@ -89,19 +95,27 @@ def _key(kept: NoiseMatrix | SharedNoise) -> Any:
 
 def _matrices(found: VerifiedPlan, maps: Sequence[tuple[list[int], Heat]]) -> Sequence[Child]:
     options, captions = [], []
+    inside = found.problem.method == "inside"
     for i, (members, heat) in enumerate(maps):
         left_out = f" Probabilities below {heat.least:g} are left out." if heat.least and not heat.binned else ""
-        caption = f"{numbered(members)}. {caption_of(heat, found.problem.parties[members[0]].last)}{left_out}"
+        last = found.problem.merged.last if inside else found.problem.parties[members[0]].last
+        caption = f"{'All parties' if inside else numbered(members)}. {caption_of(heat, last)}{left_out}"
         captions.append(caption)
         options.append(html.el("option", numbered(members), value=f"heat-{i}", data_caption=caption))
     choice = html.el("label", "Table of ", html.el("select", *options, data_for="heatmap"))
     left = len(found.problem.parties) - sum(len(members) for members, _ in maps)
     return (
         html.paragraphs(
-            "Each row is the true sum of a party's people and says how likely each report is for it. "
+            "Each row is the true total of all parties and says how likely each release is for it. All parties have "
+            "this table, and the release is drawn from it inside the secure computation."
+            if inside
+            else "Each row is the true sum of a party's people and says how likely each report is for it. "
             + (
                 "Each table is private on its own."
                 if found.problem.method == "alone"
+                else "A secret word that all parties share chooses every party's map, so that reports go together: "
+                "the table shows how often each report occurs, and no party draws from it alone."
+                if found.problem.method == "seeded"
                 else "Tables look odd one by one: they are made to be private, and accurate, together."
             )
         ),
@@ -133,7 +147,7 @@ def _totals(found: VerifiedPlan) -> Chart | None:
     errors, chances = np.full(last - first + 1, np.nan), np.zeros(last - first + 1)
     for item in listed:
         errors[item.total - first], chances[item.total - first] = item.error, item.probability
-    curves = [Curve("mean error", errors), Curve("probability of this total", chances, "area")]
+    curves = [PlottedCurve("mean error", errors), PlottedCurve("probability of this total", chances, "area")]
     level = Level(float(problem.baseline_mae), "shared geometric noise")
     return Chart(first, curves, "true total", "mean absolute error", (level,))
 
@@ -144,11 +158,17 @@ def _errors(found: VerifiedPlan, drawn: bool) -> Sequence[Child]:
         ("this plan", float(certificate.mae), at_most(certificate.mae)),
         ("shared geometric noise", float(problem.baseline_mae), at_most(problem.baseline_mae)),
     ]
+    without = no_data_sum(problem.parties, problem.f, "mae")
+    if without is not None:
+        rows.append(("without data", without, at_most(Fraction(without))))
     bound = found.claim.get("lower_bound")
     said = ""
     if found.bound_proved and bound is not None and problem.objective == "mae":
-        rows.append(("no plan is below (proved)", float(Fraction(bound)), at_least(Fraction(bound))))
-        said = " The bound is what one entity that holds all data could do at best; it was proved again."
+        below = "no table of the total is below (proved)" if problem.method == "inside" else "no plan is below (proved)"
+        rows.append((below, float(Fraction(bound)), at_least(Fraction(bound))))
+        every = "table of the total" if problem.method == "inside" else "plan in which the parties' reports are added"
+        said = f" The bound holds for every {every}; it was proved again."
+    remark = useless(float(certificate.mae), without, "mae")
     average = "" if problem.divisor == 1 else (
         f" The average, the aggregate divided by {short(problem.divisor)}, is off by "
         f"{at_most(certificate.mae / problem.divisor)}."
@@ -156,8 +176,9 @@ def _errors(found: VerifiedPlan, drawn: bool) -> Sequence[Child]:
     return (
         html.paragraphs(
             "How far the published aggregate is from the true one on average, under the priors, beside noise of the "
-            f"usual kind that the parties would share.{said}{average}"
+            f"usual kind that the parties would share, and beside a constant that needs no data.{said}{average}"
         ),
+        html.warning(f"This plan is {remark}." if remark else ""),
         html.bars(rows, "Mean absolute error of the aggregate"),
         html.chart(
             "errors", "lines", "totals", "Error for each true total",
@@ -210,22 +231,27 @@ def _said(every: Sequence[Mapping[str, Any]], key: str) -> str:
 
 
 def _deploy(found: VerifiedPlan, name: str) -> Html:
-    folder, m = shlex.quote(name), len(found.problem.parties)
-    places = ",".join(f"host{i}:9000" for i in range(min(m, 3))) + (",..." if m > 3 else "")
+    folder = shlex.quote(name)
+    inside = found.problem.method == "inside"
+    own = [f"optdp export {folder}/party-0.json --to python --out sampler/    # for a secure sum of yours"]
     return html.section(
         "deploy",
         "How to deploy it",
         html.paragraphs(
-            "Hand each party its own file, party-0.json for party 0 and so on. Everybody checks the plan and compares "
-            "its digest with the one above. Then each party runs the secure sum with its own true sum:"
+            "Hand each party the folder. Everybody checks the plan and compares its digest with the one above. Each "
+            "party makes a key once, and all put the same parties.toml into the folder. Then each party runs the "
+            f"secure {'computation' if inside else 'sum'} with its own true sum:"
         ),
         html.commands(
             f"optdp verify {folder}",
-            f"optdp export {folder}/party-0.json --to python --out sampler/    # for a secure sum of yours",
-            f"optdp aggregate {folder} --party 0 --input - --parties {places}",
+            *([] if inside else own),
+            "optdp party-key --out party-0.pem --host office-0.example    # its line goes into parties.toml",
+            f"optdp aggregate {folder} --party 0 --input - --key party-0.pem --run 2026-11",
         ),
         html.one_release(
-            "One aggregate for one set of data. No party shows its report to anybody, and nobody draws a second "
+            "One release for one set of data: what is drawn a second time from the same data is a second release."
+            if inside
+            else "One aggregate for one set of data. No party shows its report to anybody, and nobody draws a second "
             "time: a second aggregate of the same data is a second release."
         ),
         html.digest_line("Plan, SHA-256", found.identity),
@@ -234,6 +260,10 @@ def _deploy(found: VerifiedPlan, name: str) -> Html:
 
 # ---------------------------------------------------------------------- what is promised, and to whom
 
+WORD = (
+    "A report is a fixed map of the input once the word is known, and the sum says much about the inputs. A word that "
+    "is overheard, guessed or used twice voids the promise."
+)
 MOST_KINDS, MOST_PARTIES = 12, 60
 """Priors that are described, and parties that are listed, one by one."""
 
@@ -247,8 +277,16 @@ def top(found: VerifiedPlan, subject: str, unit: str) -> Html:
     counted = f" (in {unit})" if unit else ""
     lead = (
         f"{len(problem.parties)} entities with {people(size)} in all publish one number together: {what} of their own "
-        f"sums{counted}{average}, with as little noise as privacy allows. Each draws its report from its own table, "
-        "and only the aggregate of the reports is ever seen. All figures on this page were recomputed from the plan."
+        f"sums{counted}{average}, with as little noise as privacy allows. "
+        + (
+            "Their sums are added, and the release is drawn, inside a secure computation: only that is ever seen. "
+            if problem.method == "inside"
+            else "A secret word that all share says what each reports, and only the aggregate of the reports is ever "
+            "seen. "
+            if problem.method == "seeded"
+            else "Each draws its report from its own table, and only the aggregate of the reports is ever seen. "
+        )
+        + "All figures on this page were recomputed from the plan."
     )
     return html.header(
         "Privacy report: a plan among several entities",
@@ -284,7 +322,12 @@ def claim(found: VerifiedPlan) -> Html:
         known = "within what the box below says"
     ordinary = _ordinary(found)
     held = "" if ordinary is None else f" All that holds then is the factor {odds_factor(ordinary)}."
-    insider = "A party knows its own report, subtracts it from the aggregate, and sees the sum of the others. " + (
+    inside = problem.method == "inside"
+    insider = (
+        "A party knows what its own people contribute. "
+        if inside
+        else "A party knows its own report, subtracts it from the aggregate, and sees the sum of the others. "
+    ) + (
         "Each table is private on its own: this plan keeps its promise to the people of one party against all other "
         "parties together. Their own party knows their data."
         if problem.method == "alone"
@@ -295,8 +338,9 @@ def claim(found: VerifiedPlan) -> Html:
     )
     single = html.term("A single report", f"Only the aggregate is private. Whoever sees one report learns more.{held}")
     limits = html.listed(
-        *(() if problem.method == "alone" else (single,)),
+        *(() if problem.method in ("alone", "inside") else (single,)),
         html.term("The parties among themselves", insider),
+        *((html.term("Whoever knows the word", WORD),) if problem.method == "seeded" else ()),
         html.term(
             "A second release", f"A second aggregate of the same data, also a second draw, is not covered.{held}"
         ),
@@ -309,7 +353,7 @@ def claim(found: VerifiedPlan) -> Html:
         "claim",
         "What is promised",
         words.claim("aggregate", known, eps, reach, False),
-        html.paragraphs(words.without_assumption(ordinary, eps, "the worst report")),
+        html.paragraphs(words.without_assumption(ordinary, eps, "the worst release" if inside else "the worst report")),
         html.box("What is not promised", limits, kind="box limits"),
     )
 
@@ -336,7 +380,7 @@ def assumptions(found: VerifiedPlan) -> Html:
             parts.append(
                 html.paragraphs(f"And {len(same) - MOST_KINDS} further kinds of parties, as the plan's file has them.")
             )
-    m, trusted = len(problem.parties), problem.honest
+    m, trusted, inside = len(problem.parties), problem.honest, problem.method == "inside"
     if problem.watched:
         about = [f"{name[0].upper()}{name[1:]}: {known}." for name, known in problem.watchers]
         parts.append(html.paragraphs(meaning(problem)))
@@ -344,6 +388,12 @@ def assumptions(found: VerifiedPlan) -> Html:
     honest = (
         "Only the person's own party is taken to be honest: it draws from its table."
         if problem.method == "alone"
+        else "All parties are taken to be honest: they follow the protocol, and do not use what they know of their own "
+        "people to learn about others."
+        if trusted == m and inside
+        else "All parties are taken to be honest: they look their reports up under the common word, which is random, "
+        "fresh for each release, and known to nobody else, and tell nobody word or report."
+        if problem.method == "seeded"
         else "All parties are taken to be honest: they draw from their tables and tell nobody their reports."
         if trusted == m
         else f"At least {trusted} of the {m} parties are taken to be honest. The others may tell the observer all that "
@@ -370,12 +420,17 @@ def assumptions(found: VerifiedPlan) -> Html:
             name="prior",
         ),
         html.box(
-            "The secure sum",
+            "The secure computation" if inside else "The secure sum",
             html.paragraphs(
-                "The reports must be added up before anybody sees them. In a secure sum each party splits its report "
-                "into random pieces, one for each party. A piece alone tells nothing; only the sum of all pieces is "
-                "opened, and it is the sum of the reports. That needs no party whom everybody trusts, but connections "
-                "that nobody listens to."
+                "Each party splits its input, and random bits, into random pieces, one for each party. The parties add "
+                "and multiply pieces, and draw the release from the table with random bits that nobody knows. Up to "
+                f"{(m - 1) // 2} of the {m} parties who put their pieces together learn nothing from them; only the "
+                "release is opened. All parties must follow the protocol, over connections that nobody listens to."
+                if inside
+                else "The reports must be added up before anybody sees them. In a secure sum each party splits its "
+                "report into random pieces, one for each party. A piece alone tells nothing; only the sum of all "
+                "pieces is opened, and it is the sum of the reports. That needs no party whom everybody trusts, but "
+                "connections that nobody listens to."
             ),
             kind="box rule",
         ),
@@ -405,7 +460,8 @@ def parties(found: VerifiedPlan) -> Html:
         ]  # fmt: skip
         rows.append([*row, str(problem.f[i])] if weighted else row)
     more = len(problem.parties) - MOST_PARTIES
-    seen = "aggregate, or the report itself" if problem.method == "alone" else "aggregate"
+    inside = problem.method == "inside"
+    seen = "aggregate, or the report itself" if problem.method == "alone" else "release" if inside else "aggregate"
     return html.section(
         "parties",
         "The parties",
@@ -413,6 +469,11 @@ def parties(found: VerifiedPlan) -> Html:
         html.paragraphs(f"And {more:,} more parties.") if more > 0 else None,
         html.paragraphs(
             f"Epsilon is that of the party's people against whoever sees the {seen}. The ordinary epsilon is that of "
-            "the party's own table, whatever anybody knows. The last column is the error of the report by itself."
+            + (
+                "the table of all parties, whatever anybody knows. The last column is the error of the release."
+                if inside
+                else "the party's own table, whatever anybody knows. The last column is the error of the report by "
+                "itself."
+            )
         ),
     )

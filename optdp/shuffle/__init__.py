@@ -9,7 +9,7 @@ KINDS = (
         problem="optdp.shuffle.metric.problem:MetricShuffle",
         solve="optdp.shuffle.metric.solve:solve_metric",
         run="optdp.shuffle.metric.protocol:MetricProtocol",
-        compare="optdp.shuffle.metric.solve:race",
+        compare="optdp.shuffle.metric.solve:compare_mechanisms",
         compared="optdp.shuffle.metric.solve:sheet",
     ),
     Kind(

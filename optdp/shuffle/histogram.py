@@ -36,8 +36,9 @@ from optdp.files.data import labels as known_labels
 from optdp.files.data import whole_numbers
 from optdp.files.models import Exact, Problem, entry
 from optdp.numbers.divergence import gaussian_sigma
-from optdp.numbers.draws import Source, bernoulli, uniform_below
+from optdp.numbers.draws import bernoulli, uniform_below
 from optdp.numbers.exact import check_whole, down, is_boolean, shown, there
+from optdp.numbers.source import Source
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Sheet, figure
 from optdp.shuffle.estimators import ESTIMATORS, Array, Response, standard_errors

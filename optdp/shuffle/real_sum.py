@@ -32,8 +32,9 @@ from optdp.errors import ProblemError
 from optdp.files.data import real_numbers
 from optdp.files.models import Exact, Problem, entry
 from optdp.numbers.divergence import gaussian_sigma
-from optdp.numbers.draws import Source, bernoulli, bernoulli_each, uniform_below
+from optdp.numbers.draws import bernoulli, bernoulli_each, uniform_below
 from optdp.numbers.exact import Number, check_whole, is_boolean, show, shown, there, to_fraction
+from optdp.numbers.source import Source
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Sheet, between, figure
 from optdp.shuffle.gamma import check_messages, check_rows, deployed, eps0_of, private_gamma, promised

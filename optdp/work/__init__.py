@@ -307,14 +307,14 @@ def expect(seconds: float, what: str, progress: Progress | None = None) -> None:
 
 def check_memory(size: float, what: str, fits: str) -> None:
     """Refuse before it begins what needs so many bytes, if this machine has less."""
-    there = _memory()
+    there = memory()
     if size > there:
         raise ProblemError(
             f"{what} would need about {size / 1e9:,.1f} GB of memory. Found {there / 1e9:,.1f} GB. {fits}"
         )
 
 
-def _memory() -> float:
+def memory() -> float:
     """The memory of this machine in bytes, or what this process may have of it."""
     try:
         there = float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")

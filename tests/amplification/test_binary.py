@@ -10,7 +10,14 @@ from fractions import Fraction
 import pytest
 from flint import arb
 
-from optdp.amplification.counts import CountSetting, Worst, binary_delta, count_delta, count_delta_ball, expanded_bound
+from optdp.amplification.counts import (
+    CountSetting,
+    WorstDelta,
+    binary_delta,
+    count_delta,
+    count_delta_ball,
+    expanded_bound,
+)
 from optdp.numbers.exact import ball, precision
 from tests.amplification.by_balls import count_delta_sum
 
@@ -43,7 +50,7 @@ def by_histograms(n: int, eps0: Fraction, epsilon: Fraction) -> arb:
         return worst
 
 
-def holds(found: Worst, truth: arb, width: float) -> bool:
+def holds(found: WorstDelta, truth: arb, width: float) -> bool:
     inside = found.lower <= truth.upper() and truth.lower() <= found.upper
     return bool(inside) and found.lower <= found.upper <= found.lower * (1 + width)
 
@@ -145,7 +152,7 @@ def test_a_small_budget_widens_the_bounds() -> None:
 
 
 def test_zero_and_nearly_zero() -> None:
-    assert binary_delta(1000, 1, 1) == Worst(0.0, 0.0, 999)
+    assert binary_delta(1000, 1, 1) == WorstDelta(0.0, 0.0, 999)
     far = binary_delta(10**6, 1, "0.5")
     assert (far.lower, far.upper) == (0.0, 1e-300)
     assert binary_delta(1, 1, 0).lower == pytest.approx(math.tanh(0.5), rel=1e-14)

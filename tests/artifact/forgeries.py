@@ -30,6 +30,7 @@ from optdp.numbers.exact import decimal_up
 from optdp.single.certify import certify
 from tests.artifact import test_plan as plans
 from tests.exact_checker import Checked, conditionals
+from tests.shared import shared_solution
 from tests.spelling import as_written
 
 Document = dict[str, Any]
@@ -483,7 +484,7 @@ def _other_plans() -> list[plans.Forgery]:
     ]
     with tempfile.TemporaryDirectory() as folder:
         for i, (pair, epsilon) in enumerate(itertools.product(people, ("0.4", "1"))):
-            solve(MultiLTE(pair, epsilon)).save(Path(folder) / str(i))
+            shared_solution(MultiLTE(pair, epsilon, method="joint")).save(Path(folder) / str(i))
             found.append(plans.Forgery(Path(folder) / str(i)))
     return found
 
@@ -494,7 +495,7 @@ def tally_plans(folder: Path, seed: int, count: int) -> Counter[str]:
     homes = {}
     for method in ("joint", "divisible", "geometric"):
         homes[method] = folder / method
-        solve(MultiLTE(plans.PEOPLE, "0.5", method=method)).save(homes[method])
+        shared_solution(MultiLTE(plans.PEOPLE, "0.5", method=method)).save(homes[method])
     for turn in range(count):
         method = "joint" if turn % 10 else random.choice(["divisible", "geometric"])
         forgery = plans.Forgery(homes[method])

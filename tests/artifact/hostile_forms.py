@@ -23,6 +23,7 @@ from optdp import MultiLTE, Population, SingleLTE, solve
 from optdp.single.format import to_json
 from tests.artifact.forgeries import sealed
 from tests.artifact.test_plan import Forgery, leaves, put
+from tests.shared import shared_solution
 from tests.spelling import as_written
 
 Document = dict[str, Any]
@@ -44,7 +45,7 @@ def single_document() -> Document:
 @lru_cache(maxsize=1)
 def _made_plan() -> Forgery:
     with tempfile.TemporaryDirectory() as folder:
-        solve(MultiLTE([Population.binomial(3, "0.5")] * 2, "1")).save(Path(folder) / "plan")
+        shared_solution(MultiLTE([Population.binomial(3, "0.5")] * 2, "1", method="joint")).save(Path(folder) / "plan")
         return Forgery(Path(folder) / "plan")
 
 

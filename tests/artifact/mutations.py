@@ -17,6 +17,7 @@ from optdp.loading import load
 from optdp.order.format import verify_order
 from optdp.order.problem import OrderShuffle
 from optdp.single.format import read
+from tests.shared import shared_solution
 
 ORDER = 'kind = "order-shuffle"\nalpha = "1"\nordering = "rcm"\n[groups]\nn = 6\nfile = "groups.json"\n'
 
@@ -45,7 +46,7 @@ def material(folder: Path) -> list[Material]:
     people = [Population.binomial(4, "0.5"), Population.binomial(3, "0.4")]
     for method in ("joint", "divisible"):
         place = folder / method
-        solve(MultiLTE(people, "1", method=method)).save(place)
+        shared_solution(MultiLTE(people, "1", method=method)).save(place)
         files = tuple(sorted(place.iterdir()))
         found.append(Material(files, lambda place=place: verify_plan(place), _content))  # type: ignore[misc]
     (folder / "groups.json").write_text("[[0, 1, 2], [2, 3], [4, 5], [1, 5]]")

@@ -15,7 +15,7 @@ from flint import arb
 from optdp import ArtifactError, CertificateError, Population, SingleLTE, solve, verify
 from optdp.numbers.exact import ball, decimal_down, lower_fraction, precision
 from optdp.single import bound, bound_proof, lp
-from optdp.single.bound_proof import Prices, proved_bound
+from optdp.single.bound_proof import FilePrices, proved_bound
 from optdp.single.claims import prices_of
 from optdp.single.format import write
 
@@ -37,7 +37,7 @@ PROBLEMS = {
 }
 
 
-def formula(problem: SingleLTE, prices: Prices) -> arb:
+def formula(problem: SingleLTE, prices: FilePrices) -> arb:
     """The bound as its docstring writes it, in balls and every minimum over all outputs; all inputs have a row."""
     last, q = problem.last, ball(problem.q)
     tail = problem.tail == "geometric"
@@ -95,8 +95,8 @@ def test_integers_give_what_the_formula_says(name: str) -> None:
     chain = solution.prices.v
     assert (chain is None) == (problem.fallback_epsilon is None)
     v = [] if chain is None else [row.tolist() for way in chain for row in way]
-    found = Prices(solution.prices.z.tolist(), solution.prices.u.tolist(), v)
-    shaken = Prices(
+    found = FilePrices(solution.prices.z.tolist(), solution.prices.u.tolist(), v)
+    shaken = FilePrices(
         [value * random.uniform(0.5, 1.5) for value in found.z],
         *(
             [[value * random.uniform(0.9, 1.1) - random.choice([0, 0, 1e-3]) for value in line] for line in lines]
@@ -132,7 +132,7 @@ def test_very_many_people(problem: SingleLTE) -> None:
     with precision():
         program = lp.formulate(problem)
         old = bound.lower_bound(program, bound.Prices(np.array(z), np.array(u)))
-    new = proved_bound(problem, Prices(z.tolist(), u.tolist()))
+    new = proved_bound(problem, FilePrices(z.tolist(), u.tolist()))
     assert new is not None
     assert new >= old - Fraction(1, 10**25)
     assert float(new) == pytest.approx(float(old), rel=1e-6, abs=1e-20)
@@ -187,12 +187,12 @@ def test_prices_must_fit() -> None:
         ([], []),
     ):
         with pytest.raises(ArtifactError, match="fit the problem"):
-            proved_bound(problem, Prices(z, u))
+            proved_bound(problem, FilePrices(z, u))
 
 
 def test_huge_and_tiny_prices_prove_little_and_break_nothing() -> None:
     problem = PROBLEMS["plain"]
     for price in (1e308, 5e-324, -1e308):
-        found = proved_bound(problem, Prices([price] * 13, [[price] * 13] * 2))
+        found = proved_bound(problem, FilePrices([price] * 13, [[price] * 13] * 2))
         assert found is not None
         assert 0 <= found <= solve(problem).certificate.mae

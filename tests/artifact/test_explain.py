@@ -175,9 +175,9 @@ def test_a_solved_problem(tail: str) -> None:
 @pytest.fixture(scope="module")
 def plan() -> PlanSolution:
     """Three parties that differ, of whom two are honest, and a second world."""
-    parties = [Population.binomial(3, "1/2"), Population.iid(2, ["1/2", "1/4", "1/4"]), Population.binomial(3, "1/3")]
-    worlds = [[Population.binomial(3, "2/5"), *parties[1:]]]
-    return solve(MultiLTE(parties, "1", honest=2, f=[1, 1, 2], also=worlds))  # type: ignore[return-value]
+    parties = [Population.binomial(2, "1/2"), Population.iid(1, ["1/2", "1/4", "1/4"]), Population.binomial(2, "1/3")]
+    worlds = [[Population.binomial(2, "2/5"), *parties[1:]]]
+    return solve(MultiLTE(parties, "1", honest=2, f=[1, 1, 2], also=worlds, method="joint"))  # type: ignore[return-value]
 
 
 def test_the_worst_aggregate_is_the_one_that_enumeration_finds(plan: PlanSolution, tmp_path: Path) -> None:

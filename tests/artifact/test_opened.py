@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 import optdp.cli.main
-from optdp import MultiLTE, Population, SingleLTE, solve
+from optdp import Ledger, MultiLTE, Population, SingleLTE, solve
 from optdp.artifact import Opened, OpenedMatrix, OpenedOrder, OpenedParty, OpenedPlan, open_artifact
 from optdp.errors import ArtifactError
 from optdp.loading import load
 from optdp.order import format as orders
 from optdp.plan import format as plans
 from optdp.single import verify as singles
+from tests.shared import shared_solution
 
 _watched: list[Counter[str]] = []
 """The counter that notes which files are opened, if anybody counts."""
@@ -34,7 +35,12 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = Path(os.path.realpath(tmp_path_factory.mktemp("opened")))
     solve(SingleLTE(Population.binomial(8, "0.5"), "0.5")).save(folder / "table.json")
-    solve(MultiLTE([Population.binomial(3, "0.5"), Population.binomial(2, "0.4")], "1")).save(folder / "plan")
+    shared_solution(MultiLTE([Population.binomial(3, "0.5"), Population.binomial(2, "0.4")], "1", method="joint")).save(
+        folder / "plan"
+    )
+    few = Population.binomial(2, "0.5")
+    shared_solution(MultiLTE([few, few], "0.8", method="seeded")).save(folder / "seeded")
+    shared_solution(MultiLTE([few, few, few], "0.8", method="inside")).save(folder / "inside")
     (folder / "groups.json").write_text('{"n":4,"groups":[[0,1,2],[2,3]]}')
     (folder / "order.toml").write_text(
         'kind = "order-shuffle"\nalpha = "1"\nordering = "rcm"\n[groups]\nfile = "groups.json"\n'
@@ -83,8 +89,12 @@ def counted(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
     _watched.clear()
 
 
-FILES = ("table.json", "plan/plan.json", "plan/party-0.json", "plan/party-1.json", "order.json", "groups.json")
-PLAN, ORDER = FILES[1:4], ("order.json", "groups.json")
+PLAN, SEEDED, INSIDE = (
+    (f"{folder}/plan.json", *(f"{folder}/party-{i}.json" for i in range(parties)))
+    for folder, parties in (("plan", 2), ("seeded", 2), ("inside", 3))
+)
+ORDER = ("order.json", "groups.json")
+FILES = ("table.json", *PLAN, *SEEDED, *INSIDE, *ORDER)
 COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], int]] = {
     "verify": (("verify", "table.json"), FILES[:1], 1),
     "explain": (("verify", "table.json", "--explain"), FILES[:1], 1),
@@ -104,7 +114,23 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], int]] = {
     "party: sample": (("sample", "plan/party-0.json", "-x", "1"), PLAN[1:2], 0),
     "party: export": (("export", "plan/party-0.json", "--to", "js", "-o", "OUT"), PLAN[1:2], 0),
     "party: audit": (("audit", "plan/party-0.json", "-n", "100"), PLAN[1:2], 0),
-    "party: aggregate": (("aggregate", "plan", "--party", "0", "-x", "1", "--parties", "one"), PLAN[1:2], 0),
+    "party: aggregate": (
+        ("aggregate", "plan", "--party", "0", "-x", "1", "--key", "none", "--run", "r", "--parties", "none"),
+        PLAN,
+        1,
+    ),
+    **{
+        f"{folder}: {' '.join((command, *more[:1]))}": ((command, folder, *more), files, 1)
+        for folder, files in (("seeded", SEEDED), ("inside", INSIDE))
+        for command, *more in (
+            ("verify",),
+            ("verify", "--explain"),
+            ("report", "-o", "OUT"),
+            ("audit", "-n", "100"),
+        )
+    },
+    "ledger": (("ledger", "add", "LEDGER", "table.json"), FILES[:1], 1),
+    "plan: ledger": (("ledger", "add", "LEDGER", "plan"), PLAN, 1),
     "order: verify": (("verify", "order.json"), ORDER, 1),
     "order: sign": (("sign", "order.json", "-k", "OUT", "--create-key"), ORDER, 1),
     "order: report": (("report", "order.json", "-o", "OUT"), ORDER, 1),
@@ -121,11 +147,18 @@ def test_each_file_is_read_parsed_and_verified_once(
     if command[0] == "sign":
         pytest.importorskip("cryptography")
     monkeypatch.chdir(home)
-    given = [str(tmp_path / "out") if part == "OUT" else part for part in command]
+    Ledger.create(tmp_path / "ledger.jsonl", 4)
+    places = {"OUT": str(tmp_path / "out"), "LEDGER": str(tmp_path / "ledger.jsonl")}
+    given = [places.get(part, part) for part in command]
     monkeypatch.setattr(sys, "argv", ["optdp", "--quiet", *given])
     with pytest.raises(SystemExit) as ended:
         optdp.cli.main.main()
-    refused = {"party: aggregate": 2, "plan: audit a command": 2}  # after the files were opened
+    refused = {
+        "party: aggregate": 2,
+        "plan: audit a command": 2,
+        "ledger": 1,
+        "plan: ledger": 1,
+    }  # after the files were opened
     assert ended.value.code == refused.get(name, 0)
     names = {str(home / file): file for file in FILES}
     assert {names[path]: count for path, count in counted.opened.items() if path in names} == dict.fromkeys(files, 1)

@@ -27,14 +27,19 @@ import numpy.typing as npt
 import pytest
 
 from optdp import ArtifactError, CertificateError, MultiLTE, Population, ProblemError, SharedNoise, solve, verify_plan
-from optdp.artifact import OpenedParty, open_artifact, verify
+from optdp.artifact import OpenedParty, open_artifact, open_member, verify
 from optdp.errors import OptdpError
 from optdp.files import atomic
 from optdp.plan.aggregate import join
 from optdp.plan.divisible_certify import certify_shared
 from optdp.plan.format import Member, check_target
+from optdp.plan.meeting.roster import Place
 from optdp.plan.solve import PlanSolution
+from optdp.recheck import recheck
+from optdp.recheck.verdict import Refused
 from tests.cli.test_cli import optdp
+from tests.loopback import made_keys, write_places
+from tests.shared import shared_solution
 from tests.spelling import as_written
 
 Document = dict[str, Any]
@@ -45,7 +50,7 @@ PEOPLE = (Population.binomial(5, "0.5"), Population.binomial(4, "0.5"))
 
 @pytest.fixture(scope="module")
 def solved() -> PlanSolution:
-    found = solve(MultiLTE(PEOPLE, "0.5"))
+    found = shared_solution(MultiLTE(PEOPLE, "0.5", method="joint"))
     assert isinstance(found, PlanSolution)
     return found
 
@@ -96,7 +101,7 @@ class Forgery:
         for party in self.parties:
             party["problem"] = copy.deepcopy(self.plan["problem"])
             if isinstance(party["claim"], dict):
-                party["claim"]["plan"] = identity
+                party["claim"] |= {"plan": identity, "tables": list(bare)}
             party["sha256"] = digest(party)
         self.plan["plan"] = identity
         self.plan["parties"] = [
@@ -312,7 +317,7 @@ def test_sealing_again_changes_nothing(original: Path) -> None:
     ],
 )
 def test_every_option_comes_back(options: dict[str, Any], tmp_path: Path) -> None:
-    problem = MultiLTE([Population.binomial(3, "0.5"), Population.binomial(2, "0.4")], "1", **options)
+    problem = MultiLTE([Population.binomial(3, "0.5"), Population.binomial(2, "0.4")], "1", method="joint", **options)
     solve(problem).save(tmp_path / "plan")
     found = verify_plan(tmp_path / "plan")
     assert found.problem.spec() == problem.spec()
@@ -375,13 +380,36 @@ def test_a_changed_file_under_old_digests(folder: Path) -> None:
     party["weights"][0][1][1] -= 1
     forgery.write(folder)
     assert "party-1.json: sha256" in refused(folder)
+    tables = list(party["claim"]["tables"])
+    tables[1] = digest(
+        {**{k: v for k, v in party.items() if k != "sha256"}, "claim": {}, "problem": {}, "provenance": {}}
+    )
+    for change, words in (
+        ({}, "party-1.json: The table must be the one that the plan has for party 1"),
+        ({"tables": tables}, "party-1.json: plan must be the digest of the problem and of all tables"),
+        (
+            {"plan": digest({"problem": party["problem"], "tables": tables})},
+            "party-1.json: this file belongs to another",
+        ),
+    ):
+        party["claim"] |= change
+        party.pop("sha256")
+        party["sha256"] = digest(party)
+        forgery.write(folder)
+        assert words in refused(folder)
+        forgery.plan["parties"][1]["sha256"] = party["sha256"]
+        forgery.close().write(folder)
+        assert words in refused(folder)
+
+
+def test_a_party_file_that_plan_json_does_not_list(folder: Path) -> None:
+    forgery = Forgery(folder)
+    party = forgery.parties[1]
+    party["claim"]["explained"] = "something else"
     party.pop("sha256")
     party["sha256"] = digest(party)
     forgery.write(folder)
     assert "party-1.json: the file is not the one that plan.json lists" in refused(folder)
-    forgery.plan["parties"][1]["sha256"] = party["sha256"]
-    forgery.close().write(folder)
-    assert "plan.json: the identity of the plan does not fit its tables" in refused(folder)
 
 
 def test_links_inside_the_folder_are_followed_to_files_only(folder: Path, tmp_path: Path) -> None:
@@ -538,7 +566,7 @@ def test_wrong_types_everywhere(original: Path, folder: Path) -> None:
                 put(forgery.parties[0] if which else forgery.plan, path, value)
                 if path[0] in ("sha256", "plan", "parties"):
                     forgery.close()
-                elif path[0] == "claim" and path[-1] in ("plan", "party"):
+                elif path[0] == "claim" and {"plan", "party", "tables"} & {*path}:
                     forgery.parties[0].pop("sha256", None)
                     forgery.parties[0]["sha256"] = digest(forgery.parties[0])
                     forgery.close()
@@ -942,7 +970,7 @@ def test_small_files_that_ask_for_much(folder: Path, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def three() -> PlanSolution:
-    found = solve(MultiLTE([Population.binomial(2, "0.5")] * 3, "1", method="geometric"))
+    found = shared_solution(MultiLTE([Population.binomial(2, "0.5")] * 3, "1", method="geometric"))
     assert isinstance(found, PlanSolution)
     return found
 
@@ -1135,27 +1163,111 @@ def test_one_file_suffices_to_take_part(original: Path, tmp_path: Path) -> None:
     member = open_party(tmp_path / "party-1.json")
     assert member.party == 1
     assert len(member.table.sample(2, 10)) == 10
-    addresses = ["localhost:7001", "localhost:7002"]
+    keys = made_keys(tmp_path, 3)
+    places = [Place("localhost", 7001 + i, key.fingerprint) for i, key in enumerate(keys)]
     for value, given, kind, words in (
-        (2, addresses[:1], ProblemError, "2 addresses"),
-        (2, [*addresses, "localhost:7003"], ProblemError, "2 addresses"),
-        (77, addresses, ProblemError, r"0\.\.4"),
-        (-77, addresses, ProblemError, r"0\.\.4"),
+        (2, places[:1], ProblemError, "the 2 parties of the plan. Found 1"),
+        (2, places, ProblemError, "the 2 parties of the plan. Found 3"),
+        (77, places[:2], ProblemError, r"0\.\.4"),
+        (-77, places[:2], ProblemError, r"0\.\.4"),
     ):
         with pytest.raises(kind, match=words) as caught:
-            join(member, value, given, timeout=1)
+            join(member, value, run="r", places=given, key=keys[1], timeout=1)
         said = str(caught.value).replace(str(tmp_path), "")
         assert "77" not in said
         assert "\n" not in said
+    assert not (tmp_path / "party-1.runs").exists()
 
 
 def test_aggregate_takes_the_file_of_its_party(original: Path, tmp_path: Path) -> None:
     shutil.copy(original / "party-1.json", tmp_path / "party-0.json")
-    command = ["aggregate", tmp_path, "--input", 2, "--parties", "localhost:7001,localhost:7002", "--party"]
+    write_places(tmp_path / "parties.toml", made_keys(tmp_path, 2))
+    command = ["aggregate", tmp_path, "--input", 2, "--run", "r", "--key", tmp_path / "party-0.pem", "--party"]
     wrong, missing = optdp(*command, 0), optdp(*command, 1)
     assert (wrong.returncode, missing.returncode) == (2, 2)
     assert "this is the file of party 1, not of party 0" in wrong.stderr
     assert "cannot read" in missing.stderr
+
+
+def without_noise(party: Document) -> None:
+    """Every input is reported as it is."""
+    first, last = party["inputs"]
+    party["weights"] = [[[x, int(party["denominator"])]] for x in range(first, last + 1)]
+
+
+@pytest.mark.parametrize("beside", ["all", "plan.json", "nothing"])
+@pytest.mark.parametrize("sealed", ["its own digest", "its list of tables", "the whole plan"])
+def test_a_table_without_noise_is_refused(original: Path, tmp_path: Path, beside: str, sealed: str) -> None:
+    """Whatever an attacker seals again: the file does not fit its plan, or fits another plan than the others have, or
+    its plan is not private."""
+    forgery, party = Forgery(original), Forgery(original).parties[0]
+    if sealed == "the whole plan":
+        without_noise(forgery.parties[0])
+        party = forgery.seal().parties[0]
+    else:
+        without_noise(party)
+        party.pop("sha256")
+        if sealed == "its list of tables":
+            bare = digest({**party, "claim": {}, "problem": {}, "provenance": {}})
+            tables = [bare, *party["claim"]["tables"][1:]]
+            party["claim"] |= {"tables": tables, "plan": digest({"problem": party["problem"], "tables": tables})}
+        party["sha256"] = digest(party)
+        forgery.parties[0] = party
+    folder = tmp_path / "plan"
+    folder.mkdir()
+    forgery.write(folder)
+    for path in list(folder.iterdir()):
+        keep = {"all": True, "plan.json": path.name != "party-1.json", "nothing": path.name == "party-0.json"}[beside]
+        if not keep:
+            path.unlink()
+    with pytest.raises((ArtifactError, CertificateError)):
+        open_member(folder, 0)
+
+
+def test_what_one_file_cannot_show_is_left_to_the_meeting(original: Path, tmp_path: Path) -> None:
+    """A forger who also claims an infinite ordinary epsilon makes a file that is right by itself. Its identity is
+    another one than that of the plan, so that no other party adds anything to its report."""
+    forgery = Forgery(original)
+    without_noise(forgery.parties[0])
+    for claim in (forgery.parties[0]["claim"], forgery.plan["claim"]["parties"][0]):
+        claim["ordinary_epsilon"] = "infinite"
+    forgery.seal().write(tmp_path)
+    with pytest.raises(CertificateError):
+        open_member(tmp_path, 0)
+    (tmp_path / "plan.json").unlink()
+    (tmp_path / "party-1.json").unlink()
+    member, whole = open_member(tmp_path, 0)
+    assert whole is None
+    assert member.identity != open_member(original, 0)[0].identity
+
+
+@pytest.mark.parametrize("change", [None, [], ["0" * 64], ["0" * 64] * 2, "x", [1, 2], ["g" * 64] * 2])
+def test_the_digests_in_a_party_file(original: Path, tmp_path: Path, change: Any) -> None:
+    forgery = Forgery(original)
+    party = forgery.parties[0]
+    party.pop("sha256")
+    if change is None:
+        del party["claim"]["tables"]
+    else:
+        party["claim"]["tables"] = change
+    party["sha256"] = digest(party)
+    forgery.plan["parties"][0]["sha256"] = party["sha256"]
+    forgery.close().write(tmp_path)
+    assert "party-0.json: " in refused(tmp_path)
+    with pytest.raises(Refused):
+        recheck(tmp_path)
+    (tmp_path / "plan.json").unlink()
+    with pytest.raises(ArtifactError):
+        open_party(tmp_path / "party-0.json")
+
+
+def test_where_the_parties_are_may_lie_in_the_folder(solved: PlanSolution, folder: Path) -> None:
+    """It is no part of the plan, and stays when the plan is replaced."""
+    (folder / "parties.toml").write_text("parties = []\n")
+    verify_plan(folder)
+    solved.save(folder)
+    assert (folder / "parties.toml").read_text() == "parties = []\n"
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["plan"]
 
 
 def test_a_party_file_of_no_party(original: Path, tmp_path: Path) -> None:
@@ -1181,7 +1293,7 @@ def test_a_party_file_of_no_party(original: Path, tmp_path: Path) -> None:
 @pytest.fixture(scope="module", params=["divisible", "geometric"])
 def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shares") / "plan"
-    solve(MultiLTE(PEOPLE, "0.5", method=request.param)).save(folder)
+    shared_solution(MultiLTE(PEOPLE, "0.5", method=request.param)).save(folder)
     return folder
 
 
@@ -1366,6 +1478,7 @@ def test_worlds_are_checked_for_shares_too(shared: Path, tmp_path: Path) -> None
         also=[{"parties": [{"kind": "binomial", "n": party["n"], "p": "0.9"} for party in problem["parties"]]}],
     )
     forgery.plan["provenance"].pop("prices", None)
+    forgery.plan["claim"]["lower_bound"] = None
     forgery.seal().write(folder)
     if plain:
         verify_plan(folder)
@@ -1412,7 +1525,7 @@ def test_finite_tables_and_shares_do_not_mix(original: Path, shared: Path, tmp_p
     forgery = Forgery(original)
     forgery.parties[1] = Forgery(shared).parties[1]
     forgery.seal().write(folder)
-    assert "Found both" in refused(folder, CertificateError)
+    assert "Found several kinds" in refused(folder, CertificateError)
 
 
 def test_a_contraction_without_a_table_comes_back(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from optdp.loading import load
 from optdp.order.problem import OrderShuffle
 from optdp.recheck import Refused, recheck
 from optdp.single.format import from_json, to_json
+from tests.shared import shared_solution
 
 SPACES = (b" ", b"\t", b"\n", b"\r")
 
@@ -26,7 +27,7 @@ SPACES = (b" ", b"\t", b"\n", b"\r")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A plan and an order."""
     folder = tmp_path_factory.mktemp("spelled")
-    solve(MultiLTE([Population.binomial(2, "0.5")] * 2, "1")).save(folder / "plan")
+    shared_solution(MultiLTE([Population.binomial(2, "0.5")] * 2, "1", method="joint")).save(folder / "plan")
     (folder / "groups.json").write_text("[[0, 1, 2], [2, 3]]")
     (folder / "order.toml").write_text(
         'kind = "order-shuffle"\nalpha = "1"\nordering = "rcm"\n[groups]\nfile = "groups.json"\n'

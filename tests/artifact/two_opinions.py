@@ -10,7 +10,7 @@ import copy
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from random import Random
@@ -21,11 +21,13 @@ from optdp.loading import load
 from optdp.numbers.exact import decimal_down, decimal_up
 from optdp.order.problem import OrderShuffle
 from optdp.recheck import Failed, Refused, recheck
-from tests.artifact import forgeries
+from tests.artifact import forgeries, watched_forgeries
 from tests.artifact import test_plan as plans
 from tests.checkers import first_opinion, second_opinion
+from tests.shared import shared_solution
 
 Document = dict[str, Any]
+Watched = Callable[[Document, Random], None]
 
 ODD: tuple[Any, ...] = (
     None, True, False, -1, 0, 1, 10**9, 10**1200, 0.5, 1e300, "", "0", "-1", "1/0", "1/3", "0.5", " 0.5", "0.5 ",
@@ -153,12 +155,16 @@ def artifacts() -> list[Document]:
     return [*forgeries.originals(), *(forgeries.document_of(problem) for problem in more)]
 
 
-def forged_artifact(every: list[Document], folder: Path, random: Random) -> Path:
+def forged_artifact(every: list[Document], folder: Path, random: Random, more: Sequence[Watched] = ()) -> Path:
+    """One of them with a change or two; of those that are watched half of the changes are `more`."""
     document = copy.deepcopy(random.choice(every))
     path = folder / "a.json"
     for _turn in range(random.choice([1, 1, 1, 2])):
         with contextlib.suppress(Exception):  # a change after which another is none
-            _change_artifact(document, every, path, random)
+            if more and random.random() < 0.5:
+                random.choice(more)(document, random)
+            else:
+                _change_artifact(document, every, path, random)
     if random.random() < 0.3:
         with contextlib.suppress(Exception):
             forgeries.modest(document, random)
@@ -203,17 +209,28 @@ def plan_homes(folder: Path) -> list[Path]:
     """Plans of every method; in the second world of one, parties are alike that are not so in the first."""
     binomial = Population.binomial
     problems = [
-        MultiLTE(plans.PEOPLE, "0.5"),
+        MultiLTE(plans.PEOPLE, "0.5", method="joint"),
         MultiLTE(plans.PEOPLE, "0.5", method="divisible"),
         MultiLTE(plans.PEOPLE, "0.5", method="geometric"),
-        MultiLTE([binomial(4, "0.5"), binomial(4, "0.3")], "0.7", also=[[binomial(4, "0.4")] * 2]),
-        MultiLTE([binomial(3, "0.5"), Population.iid(2, ["0.5", "0.3", "0.2"])], "1", f=[2, -1], fallback_epsilon="6"),
-        MultiLTE([binomial(4, "0.5")] * 3, "1", honest=2, objective="mse"),
+        MultiLTE([binomial(4, "0.5"), binomial(4, "0.3")], "0.7", also=[[binomial(4, "0.4")] * 2], method="joint"),
+        MultiLTE(
+            [binomial(3, "0.5"), Population.iid(2, ["0.5", "0.3", "0.2"])],
+            "1",
+            f=[2, -1],
+            fallback_epsilon="6",
+            method="joint",
+        ),
+        MultiLTE([binomial(4, "0.5")] * 3, "1", honest=2, objective="mse", method="joint"),
     ]
+    return saved(problems, folder / "plans")
+
+
+def saved(problems: Sequence[MultiLTE], folder: Path) -> list[Path]:
+    folder.mkdir()
     homes = []
     for i, problem in enumerate(problems):
         homes.append(folder / f"plan-{i}")
-        solve(problem).save(homes[-1])
+        shared_solution(problem).save(homes[-1])
     return homes
 
 
@@ -238,7 +255,11 @@ def forged_plan(homes: list[Path], folder: Path, random: Random) -> Path:
 
 def _change_plan(forgery: plans.Forgery, home: Path, homes: list[Path], random: Random) -> None:
     way, party = random.randrange(8), random.choice(forgery.parties)
-    if way < 2:
+    method = forgery.plan["problem"]["method"]
+    if home.parent.name == "watched" and random.random() < 0.5:
+        own = {"seeded": watched_forgeries.maps, "inside": watched_forgeries.inside}
+        random.choice([watched_forgeries.watched, own.get(method, watched_forgeries.watched)])(forgery, random)
+    elif way < 2:
         anything(random.choice([forgery.plan, party]), random)
     elif way == 2:
         _digits_of_a_plan(forgery, _figures(home), random)
@@ -254,6 +275,8 @@ def _change_plan(forgery: plans.Forgery, home: Path, homes: list[Path], random: 
         forgery.parties[i]["claim"]["party"] = i
         if random.random() < 0.5:
             forgery.plan["problem"]["method"] = random.choice(["joint", "divisible", "geometric"])
+    elif method == "seeded":
+        watched_forgeries.maps(forgery, random)
     else:
         random.choice(plans.STRUCTURED if party["tail"] is None else plans.SHARES)(forgery, random)
 
@@ -323,23 +346,28 @@ def _change_order(document: Document, every: list[Document], path: Path, random:
 Forge = Callable[[Path, Random], Path]
 
 
-def forgers(folder: Path) -> dict[str, Forge]:
-    """What forges a file of each kind into a folder."""
-    every, homes, orders = artifacts(), plan_homes(folder), order_homes(folder)
-    return {
-        "artifact": lambda place, random: forged_artifact(every, place, random),
-        "plan": lambda place, random: forged_plan(homes, place, random),
-        "order": lambda _, random: forged_order(orders, folder, random),
-    }
+def forger(kind: str, folder: Path) -> Forge:
+    """What forges a file of this kind into a folder."""
+    if kind == "artifact":
+        every = artifacts()
+        return lambda place, random: forged_artifact(every, place, random)
+    if kind == "watched":
+        watched = [forgeries.document_of(problem) for problem in watched_forgeries.singles()]
+        return lambda place, random: forged_artifact(watched, place, random, watched_forgeries.WATCHED)
+    if kind == "order":
+        orders = order_homes(folder)
+        return lambda _, random: forged_order(orders, folder, random)
+    homes = plan_homes(folder) if kind == "plan" else saved(watched_forgeries.several(), folder / "watched")
+    return lambda place, random: forged_plan(homes, place, random)
 
 
 def tally(folder: Path, seed: int, counts: dict[str, int]) -> Counter[str]:
     """How many forged files of each kind both accept, both refuse, and one alone accepts, with reason or without."""
-    found, made = Counter[str](), forgers(folder)
+    found = Counter[str]()
     for kind, count in counts.items():
-        random = Random(f"{seed} {kind}")
+        random, forge = Random(f"{seed} {kind}"), forger(kind, folder)
         for turn in range(count):
-            path = made[kind](folder, random)
+            path = forge(folder, random)
             one, said, _ = first_opinion(path)
             other, answer, findings = second_opinion(path)
             verdict = "both accept" if one == other == 0 else "both refuse"
@@ -348,7 +376,7 @@ def tally(folder: Path, seed: int, counts: dict[str, int]) -> Counter[str]:
                 verdict = "explained" if any(word in why for word in EXPLAINED) else "DISAGREE"
             found[f"{kind}: {verdict}"] += 1
             if verdict == "DISAGREE":
-                keep = folder / f"disagree-{kind}-{turn}{path.suffix}"
+                keep = folder / f"disagree-{kind.replace(' ', '-')}-{turn}{path.suffix}"
                 shutil.copytree(path, keep) if path.is_dir() else shutil.copy(path, keep)
                 keep.with_suffix(".txt").write_text(f"verify {one}: {said}\nrecheck {other}: {answer}\n")
     return found

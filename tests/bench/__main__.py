@@ -22,11 +22,11 @@ from rich.console import Console
 from rich.table import Table
 
 from optdp import OptdpError, Population, SingleLTE, solve, verify
-from optdp.comparison import raw_epsilon
+from optdp.comparison.measure import raw_epsilon
 from optdp.numbers.exact import precision
-from optdp.programs.cvxpy import cvxpy_solvers, solve_cvxpy
-from optdp.single.bound import Draft
+from optdp.programs.backends import Chosen, find, installed
 from optdp.single.lp import formulate
+from optdp.single.posed import pose, solve_posed
 from tests.bench.amplification import amplification
 from tests.bench.audit import audit
 from tests.bench.hostile import hostile
@@ -34,7 +34,7 @@ from tests.bench.large import large
 from tests.bench.mutants import survivors
 from tests.bench.observers import observers
 from tests.bench.orders import orders
-from tests.bench.plans import large_plans, plans
+from tests.bench.plans import inside, large_plans, plan_bounds, plans
 from tests.bench.samplers import samplers
 from tests.bench.shuffle import shuffle
 from tests.random_problems import problem as random_problem
@@ -53,13 +53,13 @@ def timed(run: Callable[[], object], repeats: int) -> float:
 
 
 def peer(problem: SingleLTE, solver: str) -> tuple[float, str]:
-    """A CVXPY solver on the plain model: seconds to build and solve it, and the real epsilon of what it returned."""
+    """A backend on the plain program: seconds to build and solve it, and the real epsilon of what it returned."""
     begin = time.perf_counter()
     with precision():
         lp = formulate(problem)
-        table, _, status = solve_cvxpy(lp.to_cvxpy(), solver)
+        draft = solve_posed(pose(lp, "plain"), Chosen(find(solver)))
         seconds = time.perf_counter() - begin
-        found = raw_epsilon(lp, Draft.dense(table, None, status, "plain"))
+        found = raw_epsilon(lp, draft)
     return seconds, "infinite" if found is None else f"{found:.10g}"
 
 
@@ -82,16 +82,16 @@ def speed(quick: bool) -> None:
     ours = timed(lambda: solve(problem), 5)
     certified = solve(problem).certificate.epsilon
     table.add_row("n=400, eps .3", "optdp", "5", f"{ours:.4f}", "1", f"{float(certified or 0):.10g} (certified)")
-    for name in ("HIGHS", "PIQP", "CLARABEL"):
-        if name not in cvxpy_solvers():
-            table.add_row("", f"CVXPY+{name}", "0", "not installed", "", "")
+    for name in ("highs-simplex", "piqp", "clarabel"):
+        if name not in [backend.name for backend in installed()]:
+            table.add_row("", name, "0", "not installed", "", "")
             continue
-        repeats = 5 if name == "HIGHS" else 1
-        if quick and name == "CLARABEL":
+        repeats = 5 if name == "highs-simplex" else 1
+        if quick and name == "clarabel":
             continue
         runs = [peer(problem, name) for _ in range(repeats)]
         theirs, found = statistics.median(seconds for seconds, _ in runs), runs[-1][1]
-        table.add_row("", f"CVXPY+{name}, plain", str(repeats), f"{theirs:.3f}", f"{theirs / ours:.0f}x", found)
+        table.add_row("", f"{name}, plain", str(repeats), f"{theirs:.3f}", f"{theirs / ours:.0f}x", found)
     if not quick:
         large = SingleLTE(Population.binomial(2000, "0.5"), "0.02")
         ours = timed(lambda: solve(large), 5)
@@ -203,6 +203,8 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "deploy": deploy,
     "plans": plans,
     "large-plans": large_plans,
+    "plan-bounds": plan_bounds,
+    "inside": inside,
     "observers": observers,
     "large": large,
     "amplification": amplification,

@@ -88,6 +88,7 @@ FILES: dict[str, str] = {
     "binomial 1e5, not capped": single(binomial(10**5), "0.01", "never_worse = false"),
     "shifting 1e5": single(binomial(10**5), "0.02", 'method = "shifting"'),
     "shifting 1e6": single(binomial(10**6), "0.02", 'method = "shifting"'),
+    "added noise, 1e6": single(binomial(10**6, "0.001"), "0.1", 'form = "additive"'),
     "geometric 1e9": single(binomial(10**9), "0.1", 'method = "geometric"'),
     "fallback, n=1000": single(binomial(1000), "0.3", "fallback_epsilon = 2"),
     "fallback, n=1e5": single(binomial(10**5), "0.3", "fallback_epsilon = 2"),

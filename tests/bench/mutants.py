@@ -36,11 +36,16 @@ TARGETS = (
     "optdp/single/claims.py", "optdp/single/verify.py",
     "optdp/single/bound_proof.py", "optdp/single/format.py", "optdp/files/canonical.py",
     "optdp/artifact.py", "optdp/plan/format.py", "optdp/recheck",
+    "optdp/people/observer.py", "optdp/single/watch.py", "optdp/single/added.py", "optdp/single/added_proof.py",
+    "optdp/single/over_time.py", "optdp/plan/merged.py", "optdp/plan/products.py", "optdp/plan/inside.py",
+    "optdp/plan/seeded_certify.py", "optdp/plan/seeded_format.py", "optdp/mechanism/seeded_maps.py",
+    "optdp/plan/bound_proof.py", "optdp/plan/certificate.py",
 )  # fmt: skip
 TESTS = (
     "tests/artifact", "tests/single", "tests/plan", "tests/mechanism", "tests/people",
     "tests/numbers", "tests/bridges", "tests/order", "tests/recheck/test_recheck.py",
     "tests/recheck/test_crowds.py", "tests/recheck/test_orders.py",
+    "tests/recheck/test_observers.py", "tests/recheck/test_observed_bounds.py",
     "tests/test_solution.py", "tests/test_verify_alone.py",
 )  # fmt: skip
 """The tests that may notice."""

@@ -8,9 +8,14 @@ another in CVXPY and HiGHS. Its answer is measured as it stands, without repair.
 from __future__ import annotations
 
 import contextlib
+import resource
+import subprocess
+import sys
+import tempfile
 import time
 import warnings
 from fractions import Fraction
+from pathlib import Path
 
 import cvxpy as cp
 import numpy as np
@@ -18,11 +23,17 @@ from rich.console import Console
 from rich.table import Table
 
 from optdp import SGDL, MultiLTE, Population, solve
+from optdp.plan.bound import best_layout, priced
+from optdp.plan.bound_proof import proved
 from optdp.plan.joint import PlanDraft
+from optdp.plan.models import block_model
 from optdp.plan.parties import parties_of
-from tests.plan.models import to_cvxpy
+from tests.loopback import made_keys, write_places
 
 CASES: list[tuple[int, int, str, str, int]] = [
+    (2, 2, "0.5", "0.5", 4),
+    (2, 4, "0.5", "0.5", 6),
+    (2, 6, "0.5", "0.5", 8),
     (2, 25, "0.5", "0.5", 14),
     (2, 12, "0.5", "0.5", 14),
     (3, 20, "0.5", "0.5", 14),
@@ -30,6 +41,10 @@ CASES: list[tuple[int, int, str, str, int]] = [
     (5, 10, "0.5", "0.5", 14),
 ]
 """Parties, people in each, p, epsilon, and how far the peer's outputs leave the inputs."""
+
+
+INSIDE = [(51, "0.5", 3), (51, "0.5", 2), (150, "0.5", 3), (150, "0.5", 2), (1000, "0.1", 3)]
+"""People in all, epsilon, and how many of three parties are surely honest."""
 
 
 def peer(problem: MultiLTE, margin: int, sweeps: int) -> tuple[float, float, float]:
@@ -50,13 +65,13 @@ def peer(problem: MultiLTE, margin: int, sweeps: int) -> tuple[float, float, flo
     plan = PlanDraft(tuple(parties), tuple(tables), problem.honest)
     for _ in range(sweeps):
         for i in range(count):
-            model, r = to_cvxpy(plan.block(i, 1))
+            model, r = block_model(plan.block(i, 1))
             with warnings.catch_warnings(), contextlib.suppress(cp.error.SolverError):
                 warnings.simplefilter("ignore")
                 model.solve(solver="HIGHS")
             if r.value is not None:
                 table = np.maximum(r.value, 0)
-                plan = plan.replaced(i, table / table.sum(axis=1, keepdims=True))
+                plan = plan.replaced([i], table / table.sum(axis=1, keepdims=True))
     seconds = time.perf_counter() - begin
     excess = max(plan.block(i, 1).excess(plan.tables[i]) for i in range(count))
     return seconds, plan.error(), excess * float(problem.epsilon)
@@ -85,13 +100,80 @@ def large_plans(quick: bool) -> None:
     Console(width=150).print(table)
 
 
+def plan_bounds(quick: bool) -> None:
+    """The lower bound for every plan: its blocks and size, and the time to find it and to prove it again."""
+    table = Table("m", "people", "p", "eps", "blocks", "entries", "bound", "seconds", "proof")
+    for count, people, p, epsilon, _ in CASES[:2] if quick else [*CASES, (2, 50, "0.5", "0.5", 0)]:
+        problem = MultiLTE([Population.binomial(people, p)] * count, epsilon, method="joint")
+        layout = best_layout(problem)
+        assert layout is not None
+        begin = time.process_time()
+        prices = priced(problem, layout)
+        found = time.process_time()
+        assert prices is not None
+        bound = proved(problem, prices)
+        table.add_row(
+            str(count),
+            str(people),
+            p,
+            epsilon,
+            str(len(layout.parties)),
+            f"{layout.entries:,.0f}",
+            f"{float(bound):.6f}",
+            f"{found - begin:.2f}",
+            f"{time.process_time() - found:.2f}",
+        )
+    Console(width=150).print(table)
+
+
+def inside(quick: bool) -> None:
+    """Releases drawn inside, by three processes on this machine: the design, and one draw with starting Python."""
+    table = Table(
+        "people", "p", "eps", "honest", "geometric", "optdp", "bound", "design, s", "draw, s", "CPU of all, s"
+    )
+    for people, epsilon, honest in INSIDE[:3] if quick else INSIDE:
+        sizes = [people // 3, people // 3, people - 2 * (people // 3)]
+        plan = solve(MultiLTE([Population.binomial(n, "0.5") for n in sizes], epsilon, method="inside", honest=honest))
+        with tempfile.TemporaryDirectory() as home:
+            plan.save(Path(home) / "plan")
+            write_places(Path(home) / "parties.toml", made_keys(Path(home), 3))
+            before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+            command = [sys.executable, "-m", "optdp", "aggregate", f"{home}/plan", "--parties", f"{home}/parties.toml"]
+            started = [
+                subprocess.Popen(
+                    [
+                        *command,
+                        "--party",
+                        str(i),
+                        "--input",
+                        str(n // 2),
+                        "--key",
+                        f"{home}/party-{i}.pem",
+                        "--run",
+                        "1",
+                    ],
+                    stdout=subprocess.PIPE,
+                )
+                for i, n in enumerate(sizes)
+            ]
+            found = {process.communicate()[0] for process in started}
+            seconds, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert len(found) == 1
+        table.add_row(
+            str(people), "0.5", epsilon, str(honest), f"{plan.baseline_mae:.4f}", f"{plan.mae:.4f}",
+            f"{float(plan.lower_bound or 0):.4f}", f"{plan.seconds:.2f}", f"{seconds:.1f}",
+            f"{after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime:.1f}",
+        )  # fmt: skip
+    Console(width=150).print(table)
+
+
 def plans(quick: bool) -> None:
     """MAE and time of joint plans, with the proved bound, against the plain recipe."""
     table = Table(
         "m", "people", "p", "eps", "geometric", "optdp", "seconds", "eps proved", "bound", "peer", "seconds", "eps", "x"
     )
     for count, people, p, epsilon, margin in CASES[:2] if quick else CASES:
-        problem = MultiLTE([Population.binomial(people, p)] * count, epsilon)
+        problem = MultiLTE([Population.binomial(people, p)] * count, epsilon, method="joint")
         found = solve(problem)
         seconds, error, real = peer(problem, margin, 1 if quick else 2)
         assert found.certificate.epsilon is not None

@@ -146,7 +146,7 @@ RUN = """
 import json, resource, sys, time
 import numpy as np
 from optdp import MetricShuffle, solve
-from optdp.numbers.draws import Source
+from optdp.numbers.source import Source
 mechanism, n, more = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
 begin = time.perf_counter()
 solution = solve(MetricShuffle(mechanism, n, 100, "1e-6", "0.1", **more))

@@ -74,10 +74,12 @@ def test_verify_sample_export(artifact: Path, tmp_path: Path) -> None:
 
 def test_compare_shows_the_real_epsilon_before_and_after() -> None:
     problem = ROOT / "problems" / "paper-a" / "figure-4-p05.toml"
-    done = optdp("compare", problem, "--backends", "highs,cvxpy:HIGHS,cvxpy:CLARABEL", "--json")
+    done = optdp("compare", problem, "--backends", "highs,scipy,cvxpy:CLARABEL", "--json")
     assert done.returncode == 0, done.stderr
     rows = {row["backend"]: row for row in json.loads(done.stdout)["rows"]}
-    assert rows["cvxpy:HIGHS"]["raw_epsilon"] == "infinite"
+    assert set(rows) == {"highs", "scipy", "clarabel"}
+    assert rows["scipy"]["raw_epsilon"] == "infinite"
+    assert rows["scipy"]["violated"] > 0
     for row in rows.values():
         assert float(row["certified_epsilon"]) <= 0.3
         assert row["mae"] == pytest.approx(0.317242, rel=1e-3)
@@ -148,8 +150,13 @@ def test_bad_options(artifact: Path, tmp_path: Path) -> None:
         (("solve", tmp_path), 2, "regular file"),
         (("solve", SICK_LEAVE, "--out", tmp_path / "no" / "where.json"), 2, "folder"),
         (("solve", SICK_LEAVE, "--out", tmp_path), 2, "folder"),
-        (("solve", SICK_LEAVE, "--backend", "magic"), 2, "highs, highs-ipm"),
-        (("solve", SICK_LEAVE, "--backend", "cvxpy:MAGIC"), 2, "optdp[solvers]"),
+        (("solve", SICK_LEAVE, "--backend", "magic"), 2, "highs, highs-simplex"),
+        (("solve", SICK_LEAVE, "--backend", "cvxpy:MAGIC"), 2, "There are: highs,"),
+        (("solve", SICK_LEAVE, "--backend", "mosek"), 2, "pip install Mosek"),
+        (("solve", SICK_LEAVE, "--backend", "scipy", "--option", "nonsense=1"), 2, "nonsense"),
+        (("solve", SICK_LEAVE, "--backend", "scipy", "--option", "presolve"), 2, "NAME=VALUE"),
+        (("solve", SICK_LEAVE, "--option", "presolve=off"), 2, "highs-simplex"),
+        (("solve", ROOT / "problems" / "paper-b" / "krr10.toml", "--backend", "scipy"), 2, "single-lte and multi-lte"),
         (("verify", tmp_path / "none.json"), 2, "none.json"),
         (("sample", artifact, "--input", 101), 2, "0..100"),
         (("export", artifact, "--to", "xls", "--out", tmp_path / "a"), 2, "csv"),
@@ -161,15 +168,15 @@ def test_bad_options(artifact: Path, tmp_path: Path) -> None:
         assert len(done.stderr.strip().splitlines()) == 1, done.stderr
 
 
-def test_a_missing_extra_is_one_helpful_line(tmp_path: Path) -> None:
+def test_a_broken_cvxpy_is_one_helpful_line(tmp_path: Path) -> None:
     (tmp_path / "cvxpy.py").write_text("raise ImportError('hidden')\n")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-m", "optdp", "solve", str(SICK_LEAVE), "--backend", "cvxpy:CLARABEL"],
         capture_output=True, text=True, env=environment, cwd=ROOT, check=False,
     )  # fmt: skip
-    assert done.returncode == 2
-    assert "optdp[cvxpy]" in done.stderr
+    assert done.returncode == 3
+    assert "CVXPY cannot be loaded: hidden" in done.stderr
 
 
 def test_less_private_artifacts_exit_1_everywhere(artifact: Path, tmp_path: Path) -> None:
@@ -222,3 +229,24 @@ def test_changed_artifacts_exit_2(artifact: Path, tmp_path: Path) -> None:
         done = optdp("verify", path)
         assert done.returncode == 2, (name, done.stderr)
         assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_formulate_lists_programs_and_writes_one(tmp_path: Path) -> None:
+    problem = tmp_path / "p.toml"
+    problem.write_text('kind = "single-lte"\nepsilon = 1\npopulation = { kind = "binomial", n = 3, p = 0.5 }\n')
+    listed = json.loads(optdp("formulate", problem, "--json").stdout)["programs"]
+    assert [one["program"] for one in listed] == ["plain", "core", "pairs"]
+    done = optdp("formulate", problem, "--to", "mps", "--program", "core", "--out", tmp_path / "core.mps")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "core.mps").read_text().rstrip().endswith("ENDATA")
+    for args, words in (
+        (("--to", "xls", "--out", tmp_path / "x"), "mps, lp, cvxpy, npz"),
+        (("--to", "mps"), "belong together"),
+        (("--to", "mps", "--program", "none", "--out", tmp_path / "x"), "plain, core, pairs"),
+        (("--to", "mps", "--out", problem), "the problem"),
+    ):
+        done = optdp("formulate", problem, *args)
+        assert done.returncode == 2, done.stderr
+        assert words in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert not (tmp_path / "x").exists()

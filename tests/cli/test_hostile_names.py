@@ -12,7 +12,7 @@ from rich.console import Console
 
 from optdp import ProblemError
 from optdp.cli import printing
-from optdp.comparison import Row
+from optdp.comparison.rows import Row
 from tests.command_line import Done
 
 NAMES = ["[bold]", ":x:", "[/red]:smile:", "a[/]b", "[link=x]\\y", "[@click=f]", "root:x:0:0"]
@@ -91,8 +91,8 @@ def test_titles_labels_and_columns(
 @pytest.mark.parametrize("name", NAMES)
 def test_messages_of_others(name: str, tmp_path: Path, call: Callable[..., Done], monkeypatch: Any) -> None:
     (tmp_path / "p.toml").write_text(SINGLE)
-    row = Row(backend=name, status=f"s{name}", seconds=1.0, note=f"n{name}")
-    monkeypatch.setattr("optdp.comparison.compare", lambda *_: [row])
+    row = Row(problem="p", backend=name, status=f"s{name}", seconds=1.0, note=f"n{name}")
+    monkeypatch.setattr("optdp.comparison.run.compare_all", lambda *_: [row])
     done = call("compare", tmp_path / "p.toml")
     assert done.out.count(name) == 4, done.out
 

@@ -13,16 +13,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from optdp import MultiLTE, Population, solve
+from optdp import MultiLTE, Population, SeededMaps, solve
+from optdp.plan.meeting.keys import read_key
+from optdp.plan.meeting.roster import read_roster
 from tests.command_line import in_process
-from tests.loopback import free_addresses
+from tests.loopback import made_keys, write_places
 from tests.spelling import as_written
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +36,8 @@ ONE = '[[parties]]\nkind = "binomial"\nn = 4\np = "0.5"\n'
 OTHER = '[[parties]]\nkind = "binomial"\nn = 3\np = "0.5"\n'
 ENVIRONMENT = {**os.environ, "COLUMNS": "200", "PYTHONPATH": str(ROOT)}
 Done = subprocess.CompletedProcess[str]
+Places = Callable[[int], Path]
+UNVERIFIED = "the plan is not verified: its folder has not all of its files"
 
 
 def optdp(*args: object, cwd: Path = ROOT) -> Done:
@@ -54,7 +59,7 @@ def check_refusal(done: Done, code: int, words: str) -> None:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `two.toml` and the plan `two` that the command line made of it, `three` and `other`."""
     folder = tmp_path_factory.mktemp("cli")
-    (folder / "two.toml").write_text(HEAD + ONE + OTHER)
+    (folder / "two.toml").write_text(HEAD + 'method = "joint"\n' + ONE + OTHER)
     done = optdp("solve", folder / "two.toml", "--out", folder / "two")
     assert done.returncode == 0, done.stderr
     assert "party-0.json" not in done.stderr
@@ -194,7 +199,7 @@ def test_bad_targets(home: Path, tmp_path: Path) -> None:
         ("solve", problem, "--out", mixed),
         ("solve", problem, "--out", tmp_path / "link"),
         ("solve", problem, "--out", tmp_path / "no" / "where"),
-        ("solve", problem, "--backend", "cvxpy:CLARABEL", "--out", tmp_path / "new"),
+        ("solve", problem, "--backend", "cvxpy:NOBODY", "--out", tmp_path / "new"),
     ]
     expected = ("folder for a plan", "other files", "other files", "folder for a plan", "can be written", "highs")
     for done, words in zip(together(*commands), expected, strict=True):
@@ -217,12 +222,27 @@ def test_an_earlier_plan_is_replaced(home: Path, tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- aggregate
 
 
-def listening(address: str, within: float = 20.0) -> bool:
+@pytest.fixture(scope="module")
+def keys(home: Path) -> Path:
+    """A folder with three keys."""
+    folder = home / "keys"
+    folder.mkdir()
+    made_keys(folder, 3)
+    return folder
+
+
+@pytest.fixture
+def places(keys: Path, tmp_path: Path) -> Callable[[int], Path]:
+    """A list of so many parties, at new ports."""
+    return lambda m: write_places(tmp_path / f"parties-{m}.toml", [read_key(keys / f"party-{i}.pem") for i in range(m)])
+
+
+def listening(listed: Path, party: int, within: float = 20.0) -> bool:
     """Whether somebody listens there soon; a connection that says nothing does no harm."""
     end = time.monotonic() + within
     while time.monotonic() < end:
         with socket.socket() as trial:
-            if trial.connect_ex(("127.0.0.1", int(address.split(":")[1]))) == 0:
+            if trial.connect_ex(("127.0.0.1", read_roster(listed)[party].port)) == 0:
                 return True
         time.sleep(0.05)
     return False
@@ -231,13 +251,16 @@ def listening(address: str, within: float = 20.0) -> bool:
 class Parties:
     """`optdp aggregate` as processes, all of which are gone afterwards."""
 
-    def __init__(self) -> None:
+    def __init__(self, keys: Path, state: Path) -> None:
         self.processes: list[subprocess.Popen[str]] = []
+        self.keys, self.state = keys, state
 
-    def start(self, plan: Path, party: int, value: int, addresses: Sequence[str], *more: object) -> int:
+    def start(self, plan: Path, party: int, value: int, places: Path, *more: object) -> int:
+        state = self.state / f"state-{party}"
         command = [
             sys.executable, "-m", "optdp", "aggregate", str(plan), "--party", str(party), "--input", str(value),
-            "--parties", ",".join(addresses), *map(str, more),
+            "--key", str(self.keys / f"party-{party}.pem"), "--run", "2026-11", "--parties", str(places),
+            "--state", str(state), *map(str, more),
         ]  # fmt: skip
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -253,8 +276,8 @@ class Parties:
 
 
 @pytest.fixture
-def parties() -> Iterator[Parties]:
-    crew = Parties()
+def parties(keys: Path, tmp_path: Path) -> Iterator[Parties]:
+    crew = Parties(keys, tmp_path)
     yield crew
     for process in crew.processes:
         if process.poll() is None:
@@ -265,23 +288,45 @@ def parties() -> Iterator[Parties]:
 @needs_mpyc
 @pytest.mark.parametrize(("name", "inputs"), [("two", [2, 3]), ("three", [1, 2, 0])])
 def test_everybody_prints_the_same_sum(
-    home: Path, parties: Parties, tmp_path: Path, name: str, inputs: list[int]
+    home: Path, parties: Parties, places: Places, tmp_path: Path, name: str, inputs: list[int]
 ) -> None:
     """Each party has a folder with nothing but its own file."""
-    addresses = free_addresses(len(inputs))
+    listed = places(len(inputs))
     for i, value in enumerate(inputs):
         own = tmp_path / f"home-{i}"
         own.mkdir()
         shutil.copy(home / name / f"party-{i}.json", own)
-        parties.start(own, i, value, addresses, "--timeout", 40, *(["--json"] if i == 0 else []))
+        parties.start(own, i, value, listed, "--timeout", 40, *(["--json"] if i == 0 else []))
     answers = [parties.end(i) for i in range(len(inputs))]
     for answer in answers:
         assert answer.returncode == 0, answer
-        assert answer.stderr == ""
+    assert [answer.stderr.strip() for answer in answers] == ["", *[UNVERIFIED] * (len(inputs) - 1)]
     figures = json.loads(answers[0].stdout)
-    assert figures.keys() == {"party", "aggregate", "average", "plan"}
+    assert figures.keys() == {"party", "aggregate", "average", "plan", "run", "plan_verified", "opened_before"}
+    assert not figures["plan_verified"]
     assert figures["plan"] == json.loads((home / name / "plan.json").read_text())["plan"]
     assert {int(answer.stdout) for answer in answers[1:]} == {figures["aggregate"]}
+
+
+@needs_mpyc
+def test_a_common_word_is_agreed_on(parties: Parties, places: Places, tmp_path: Path) -> None:
+    """The sum is one that some word gives; what is kept of an opened run is given again."""
+    plan = solve(MultiLTE([Population.binomial(4, "0.5")] * 3, "0.5", method="seeded"))
+    plan.save(tmp_path / "seeded")
+    inputs, listed = [3, 0, 2], places(3)
+    tables = [table for table in plan.tables if isinstance(table, SeededMaps)]
+    possible = {
+        sum(table.maps[table.choices[cell]][x] for table, x in zip(tables, inputs, strict=True))
+        for cell in range(len(tables[0].cuts))
+    }
+    for i, value in enumerate(inputs):
+        parties.start(tmp_path / "seeded", i, value, listed, "--timeout", 40)
+    answers = [parties.end(i, 60) for i in range(3)]
+    assert [answer.returncode for answer in answers] == [0, 0, 0], answers
+    (total,) = {int(answer.stdout) for answer in answers}
+    assert total in possible
+    again = parties.end(parties.start(tmp_path / "seeded", 1, 0, listed, "--timeout", 5))
+    assert int(again.stdout) == total
 
 
 def check_failure(answer: Done, code: int, *words: str) -> None:
@@ -293,21 +338,21 @@ def check_failure(answer: Done, code: int, *words: str) -> None:
 
 
 @needs_mpyc
-def test_a_party_that_never_comes(home: Path, parties: Parties) -> None:
-    addresses = free_addresses(3)
+def test_a_party_that_never_comes(home: Path, parties: Parties, places: Places) -> None:
+    listed = places(3)
     for i in (0, 1):
-        parties.start(home / "three", i, 1, addresses, "--timeout", 3)
+        parties.start(home / "three", i, 1, listed, "--timeout", 3)
     for i in (0, 1):
         check_failure(parties.end(i), 3, "party 2", "within 3 seconds")
 
 
 @needs_mpyc
-def test_a_party_that_is_killed(home: Path, parties: Parties) -> None:
-    addresses = free_addresses(3)
+def test_a_party_that_is_killed(home: Path, parties: Parties, places: Places) -> None:
+    listed = places(3)
     for i in (0, 1):
-        parties.start(home / "three", i, 1, addresses, "--timeout", 40)
-    assert listening(addresses[0])
-    assert listening(addresses[1])
+        parties.start(home / "three", i, 1, listed, "--timeout", 40)
+    assert listening(listed, 0)
+    assert listening(listed, 1)
     time.sleep(1.5)  # the two have met
     parties.processes[1].send_signal(signal.SIGKILL)
     check_failure(parties.end(0, 30), 3, "party 1", "stopped, or its connection was lost")
@@ -315,30 +360,149 @@ def test_a_party_that_is_killed(home: Path, parties: Parties) -> None:
 
 
 @needs_mpyc
-def test_a_file_of_another_plan(home: Path, parties: Parties) -> None:
-    addresses = free_addresses(2)
-    parties.start(home / "two", 0, 2, addresses, "--timeout", 40)
-    parties.start(home / "other", 1, 2, addresses, "--timeout", 40)
+def test_a_party_that_is_told_to_end(home: Path, parties: Parties, places: Places, tmp_path: Path) -> None:
+    listed = places(2)
+    parties.start(home / "two", 0, 1, listed, "--timeout", 600)
+    assert listening(listed, 0)
+    (record,) = (tmp_path / "state-0").iterdir()
+    drawn = record.read_bytes()
+    parties.processes[0].send_signal(signal.SIGTERM)
+    check_failure(parties.end(0, 30), 143, "ended by SIGTERM; what was drawn is on record: start the same run again")
+    assert record.read_bytes() == drawn
+
+
+@needs_mpyc
+def test_a_file_of_another_plan(home: Path, parties: Parties, places: Places) -> None:
+    listed = places(2)
+    parties.start(home / "two", 0, 2, listed, "--timeout", 40)
+    parties.start(home / "other", 1, 2, listed, "--timeout", 40)
     for i in (0, 1):
         check_failure(parties.end(i), 2, f"party {1 - i} has another plan", "before any share is sent")
 
 
 @needs_mpyc
-def test_bad_arguments(home: Path, tmp_path: Path) -> None:
+def test_a_run_has_one_report_and_one_opening(home: Path, parties: Parties, places: Places, tmp_path: Path) -> None:
+    """A run that failed is made again with the same report; another input is refused; an opened one meets nobody."""
+    listed, state = places(2), tmp_path / "state-0"
+    parties.start(home / "two", 0, 2, listed, "--timeout", 1)
+    check_failure(parties.end(0), 3, "party 1")
+    (record,) = state.iterdir()
+    drawn = json.loads(record.read_text())
+    assert (drawn["state"], drawn["run"], record.stat().st_mode & 0o777) == ("drawn", "2026-11", 0o600)
+    parties.start(home / "two", 0, 3, listed, "--timeout", 1)
+    check_failure(parties.end(1), 2, "the input that it had at first")
+    assert json.loads(record.read_text()) == drawn
+    for i, value in enumerate((2, 3)):
+        parties.start(home / "two", i, value, listed, "--timeout", 40)
+    answers = [parties.end(i) for i in (2, 3)]
+    assert [answer.returncode for answer in answers] == [0, 0]
+    opened = json.loads(record.read_text())
+    assert (opened["state"], opened["report"], opened["aggregate"]) == ("opened", None, int(answers[0].stdout))
+    parties.start(home / "two", 0, 2, listed, "--timeout", 1)  # the other one is not there
+    again = parties.end(4)
+    assert (again.returncode, again.stdout) == (0, answers[0].stdout)
+    assert "was opened before; nobody was met" in again.stderr
+
+
+@needs_mpyc
+def test_a_run_is_recorded_in_a_ledger_once(home: Path, keys: Path, places: Places, tmp_path: Path) -> None:
+    """Before anything is sent, at the ordinary epsilon of the party's own table; what is too much is not begun."""
+    book, listed, state = tmp_path / "book.jsonl", places(2), tmp_path / "state"
+    epsilon = Fraction(json.loads((home / "two" / "party-0.json").read_text())["claim"]["ordinary_epsilon"])
+    total = str(float(epsilon * 3 / 2))
+    assert optdp("ledger", "open", book, "--epsilon", total).returncode == 0
+
+    def take_part(plan: Path, run: str) -> Done:
+        return optdp("aggregate", plan, "--party", 0, "-x", 2, "--key", keys / "party-0.pem", "--run", run, "--parties",
+                     listed, "--state", state, "--timeout", 0.5, "--ledger", book)  # fmt: skip
+
+    wrong = keys / "party-1.pem"
+    for odd in (
+        ["--run", "a b"],
+        ["--run", "r", "-x", 99],
+        ["--run", "r", "--key", wrong],
+        ["--run", "r", "--timeout", 0],
+    ):
+        given = {"--party": 0, "-x": 2, "--key": keys / "party-0.pem", "--parties": listed, "--state": state}
+        given |= {"--timeout": 0.5, "--ledger": book} | dict(zip(odd[::2], odd[1::2], strict=True))
+        refused = optdp("aggregate", home / "two", *(word for pair in given.items() for word in pair))
+        assert refused.returncode == 2, refused
+    assert json.loads(optdp("ledger", "show", book, "--json").stdout)["entries"] == []
+    for _ in range(2):  # nobody else is there, and the second attempt costs nothing
+        check_refusal(take_part(home / "two", "2026-11"), 3, "party 1")
+        shown = json.loads(optdp("ledger", "show", book, "--json").stdout)
+        assert len(shown["entries"]) == 1
+        assert Fraction(shown["entries"][0]["epsilon"]) <= epsilon
+    check_refusal(take_part(home / "two", "2026-12"), 1, "Nothing was recorded")
+    assert len(list(state.iterdir())) == 1
+    shutil.copy(home / "two" / "party-0.json", tmp_path)
+    check_refusal(take_part(tmp_path, "2026-12"), 2, "--ledger needs the whole plan")
+
+
+def test_party_key_refuses_a_host_that_no_list_may_have(tmp_path: Path) -> None:
+    for host in ("0.0.0.0", "[::]", "a b", "", 'x", port = 1}#'):
+        check_refusal(optdp("party-key", "--out", tmp_path / "key.pem", "--host", host), 2, "where the others reach")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_party_key(tmp_path: Path) -> None:
+    path = tmp_path / "party-0.pem"
+    made, again = together(
+        ("party-key", "--out", path, "--host", "office.example", "--port", 9007), ("party-key", "--out", path)
+    )
+    assert made.returncode == 0, made.stderr
+    assert path.stat().st_mode & 0o777 == 0o600
+    line = made.stdout.strip().splitlines()[-1]
+    found = tomllib.loads(f"parties = [\n{line}\n]")["parties"]
+    assert found == [{"host": "office.example", "port": 9007, "fingerprint": read_key(path).fingerprint}]
+    check_refusal(again, 2, "A key is made in a new file")
+    path.chmod(0o644)
+    refused = optdp("aggregate", tmp_path, "--party", 0, "-x", 1, "--key", path, "--run", "r", "--parties", path)
+    assert refused.returncode == 2
+
+
+@needs_mpyc
+def test_bad_arguments(home: Path, keys: Path, places: Places, tmp_path: Path) -> None:
     """No message says the input."""
-    plan, pair, far = home / "two", "localhost:7001,localhost:7002", "7" * 7
+    plan, two, three, far = home / "two", places(2), places(3), "7" * 7
     shutil.copy(plan / "party-1.json", tmp_path / "party-0.json")
+    text = two.read_text()
+    bad = {
+        "twice": text.replace(read_key(keys / "party-1.pem").fingerprint, read_key(keys / "party-0.pem").fingerprint),
+        "away": text.replace("localhost", "example.org"),
+        "unknown": text.replace("port =", "door ="),
+        "no toml": text + "]",
+        "no key": text.replace('fingerprint = "', 'fingerprint = "x'),
+    }
+    for name, content in bad.items():
+        (tmp_path / f"{name}.toml").write_text(content)
+    shutil.copy(keys / "party-0.pem", tmp_path / "open.pem")
+    (tmp_path / "open.pem").chmod(0o644)
+
+    def given(party: int, value: object = 3, listed: Path = two, **more: object) -> tuple[object, ...]:
+        options = {"key": keys / f"party-{party}.pem", "run": "r", "state": tmp_path / "state", "timeout": 1} | more
+        return ("--party", party, f"--input={value}", "--parties", listed,
+                *(part for name, option in options.items() for part in (f"--{name}", option)))  # fmt: skip
+
     cases: list[tuple[tuple[object, ...], int, str]] = [
-        ((plan, "--party", 0, "--input", 3, "--parties", "localhost:7001"), 2, "2 addresses"),
-        ((plan, "--party", 0, "--input", 3, "--parties", pair + ",localhost:7003"), 2, "2 addresses"),
-        ((plan, "--party", 0, "--input", far, "--parties", pair), 2, "0..4"),
-        ((plan, "--party", 1, f"--input=-{far}", "--parties", pair), 2, "0..3"),
-        ((plan, "--party", 2, "--input", 3, "--parties", pair), 2, "party-2.json"),
-        ((plan, "--party", 0, "--input", 3, "--parties", "localhost:7001,localhost:7001"), 2, "address of its own"),
-        ((plan, "--party", 0, "--input", 3, "--parties", "example.org:7001,localhost:7002"), 2, "loopback"),
-        ((plan, "--party", 0, "--input", 3, "--parties", pair, "--timeout", "0"), 2, "above 0"),
-        ((tmp_path, "--party", 0, "--input", 3, "--parties", pair), 2, "file of party 1, not of party 0"),
-        ((tmp_path / "none", "--party", 0, "--input", 3, "--parties", pair), 2, "cannot read"),
+        ((plan, *given(0, listed=three)), 2, "the 2 parties of the plan. Found 3"),
+        ((plan, *given(0, far)), 2, "0..4"),
+        ((plan, *given(1, f"-{far}")), 2, "0..3"),
+        ((plan, *given(2)), 2, "party-2.json"),
+        ((plan, *given(0, listed=tmp_path / "twice.toml")), 2, "a key of its own"),
+        ((plan, *given(0, listed=tmp_path / "away.toml")), 2, "loopback"),
+        ((plan, *given(0, listed=tmp_path / "unknown.toml")), 2, "host, port and fingerprint"),
+        ((plan, *given(0, listed=tmp_path / "no toml.toml")), 2, "must be TOML"),
+        ((plan, *given(0, listed=tmp_path / "no key.toml")), 2, "64 hexadecimal digits"),
+        ((plan, *given(0, listed=tmp_path / "none.toml")), 2, "cannot read"),
+        ((plan, *given(0, key=keys / "party-1.pem")), 2, "Found that of party 1"),
+        ((plan, *given(0, key=keys / "party-2.pem")), 2, "not in the list"),
+        ((plan, *given(0, key=two)), 2, "chmod 600"),
+        ((plan, *given(0, key=tmp_path / "open.pem")), 2, "chmod 600"),
+        ((plan, *given(0, run="a/b")), 2, "--run must be"),
+        ((plan, *given(0, timeout=0)), 2, "above 0"),
+        ((tmp_path, *given(0)), 2, "file of party 1, not of party 0"),
+        ((tmp_path / "none", *given(0)), 2, "cannot read"),
     ]
     for done, (_, code, words) in zip(together(*(("aggregate", *args) for args, _, _ in cases)), cases, strict=True):
         check_refusal(done, code, words)
@@ -351,13 +515,15 @@ WORKER = """
 import json, sys
 from optdp.artifact import open_artifact
 from optdp.plan.aggregate import join
+from optdp.plan.meeting.keys import read_key
+from optdp.plan.meeting.roster import read_roster
 
 for line in sys.stdin:
     job = json.loads(line)
     runs, member = job.pop("runs"), open_artifact(job.pop("file")).member
+    key, lists = read_key(job.pop("key")), [read_roster(path) for path in job.pop("lists")]
     for turn in range(runs):
-        job["addresses"] = job["pairs"][turn % len(job["pairs"])]
-        found = join(member, **{key: value for key, value in job.items() if key != "pairs"})
+        found = join(member, **job, run=f"run-{turn}", places=lists[turn % len(lists)], key=key)
         print(found.total, flush=True)
 """
 RUNS = 150
@@ -404,11 +570,12 @@ def tail(n: int, p: float, count: int) -> float:
 def test_the_law_of_the_sum(tmp_path: Path) -> None:
     """Every value and every initial range of values is as frequent as the rows say, by exact binomial tails."""
     plan, inputs = tmp_path / "plan", [0, 3]  # another pair of inputs would be noticed
-    solve(MultiLTE([Population.binomial(2, "0.5"), Population.binomial(3, "0.4")], "1")).save(plan)
+    solve(MultiLTE([Population.binomial(2, "0.5"), Population.binomial(3, "0.4")], "1", method="joint")).save(plan)
     law = exact_law(plan, inputs)
     assert max(law.values()) < Fraction(9, 10)
     assert sum(law.values()) == 1
-    pairs = [free_addresses(2) for _ in range(4)]
+    keys = made_keys(tmp_path, 2)
+    lists = [str(write_places(tmp_path / f"parties-{k}.toml", keys)) for k in range(4)]
     processes = []
     try:
         for i, value in enumerate(inputs):
@@ -417,7 +584,8 @@ def test_the_law_of_the_sum(tmp_path: Path) -> None:
                 env=ENVIRONMENT, cwd=ROOT,
             )  # fmt: skip
             processes.append(process)
-            job = {"file": str(plan / f"party-{i}.json"), "value": value, "pairs": pairs, "timeout": 30, "runs": RUNS}
+            job = {"file": str(plan / f"party-{i}.json"), "value": value, "lists": lists, "timeout": 30, "runs": RUNS,
+                   "key": str(keys[i].path)}  # fmt: skip
             assert process.stdin is not None
             process.stdin.write(json.dumps(job).encode() + b"\n")
             process.stdin.close()

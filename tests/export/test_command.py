@@ -23,6 +23,7 @@ from optdp.export.subject import stop_cost, subjects
 from optdp.single.format import write as save
 from tests.command_line import in_process
 from tests.export.languages import load, run
+from tests.shared import shared_solution
 
 PEOPLE = Population.binomial(6, "0.5")
 
@@ -32,8 +33,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One entity with a tail, a joint plan, and a plan with shares of noise."""
     folder = tmp_path_factory.mktemp("home")
     solve(SingleLTE(PEOPLE, "0.5", fallback_epsilon=2)).save(folder / "one.json")
-    solve(MultiLTE((PEOPLE, PEOPLE), "1")).save(folder / "plan")
-    solve(MultiLTE((PEOPLE, PEOPLE), "1", method="divisible")).save(folder / "shares")
+    shared_solution(MultiLTE((PEOPLE, PEOPLE), "1", method="joint")).save(folder / "plan")
+    shared_solution(MultiLTE((PEOPLE, PEOPLE), "1", method="divisible")).save(folder / "shares")
     return folder
 
 

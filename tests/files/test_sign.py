@@ -19,6 +19,7 @@ from optdp.errors import ArtifactError, CertificateError, OptdpError, ProblemErr
 from optdp.files import signature
 from optdp.files.signature import check_signature, create_key, private_key, public_key, sign, signature_path
 from optdp.single.format import read, write
+from tests.shared import shared_solution
 
 pytest.importorskip("cryptography")
 from cryptography.hazmat.primitives import serialization
@@ -36,7 +37,7 @@ def solved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("signed")
     solve(SingleLTE(Population.binomial(6, "0.5"), "0.5")).save(folder / "a.json")
     solve(SingleLTE(Population.binomial(6, "0.4"), "0.5")).save(folder / "b.json")
-    solve(MultiLTE([Population.binomial(3, "0.5")] * 2, "0.5")).save(folder / "plan")
+    shared_solution(MultiLTE([Population.binomial(3, "0.5")] * 2, "0.5", method="joint")).save(folder / "plan")
     return folder
 
 
@@ -82,7 +83,7 @@ def test_a_plan_is_signed_beside_its_folder_and_can_be_solved_again(place: Path)
     assert sign(folder, digest, place / "key.pem") == place / "plan.sig"
     check_signature(folder, digest, place / "key.pub.pem")
     assert sorted(item.name for item in folder.iterdir()) == ["party-0.json", "party-1.json", "plan.json"]
-    solve(MultiLTE([Population.binomial(3, "0.4")] * 2, "0.5")).save(folder)
+    shared_solution(MultiLTE([Population.binomial(3, "0.4")] * 2, "0.5", method="joint")).save(folder)
     with pytest.raises(CertificateError, match="Found that of another"):
         check_signature(folder, open_artifact(folder).sha256, place / "key.pub.pem")
 

@@ -6,17 +6,21 @@ import json
 import os
 from fractions import Fraction
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from optdp import Ledger
+from optdp import Ledger, MultiLTE, NoiseMatrix, Observer, Population, open_artifact
+from optdp.artifact import OpenedPlan
 from optdp.errors import ArtifactError, CertificateError, OptdpError, ProblemError
 from optdp.files.canonical import canonical
 from optdp.ledger import chain
+from optdp.numbers.exact import ball, precision
 from optdp.work.account import limited
 from tests.command_line import Done, in_process
+from tests.shared import shared_solution
 
 
 def optdp(*arguments: object) -> Done:
@@ -337,3 +341,34 @@ def test_from_python(tmp_path: Path, artifacts: Path) -> None:
     assert len(Ledger.read(link).add(artifacts / "tenth.json").entries) == 4
     assert link.is_symlink()
     assert len(Ledger.read(path).entries) == 4
+
+
+def test_a_plan_counts_with_its_least_private_table(tmp_path: Path) -> None:
+    """What a ledger adds up for a plan is checked against the quotients of the tables themselves."""
+    parties = [Population.binomial(13, "0.3"), Population.binomial(12, "0.5")]  # few people: a constant is the best
+    plan = shared_solution(MultiLTE(parties, "0.5", observer=Observer(known="all")))
+    plan.save(tmp_path / "plan")
+    largest = Fraction(0)
+    for table in plan.tables:
+        assert isinstance(table, NoiseMatrix)
+        rows = [dict(row) for row in table.rows]
+        for one, other in [*pairwise(rows), *pairwise(rows[::-1])]:
+            assert one.keys() == other.keys()
+            largest = max(largest, *(Fraction(one[s], other[s]) for s in one))
+    ledger = Ledger.create(tmp_path / "ledger", "1.2").add(tmp_path / "plan", 2, "two epochs")
+    (entry,) = ledger.entries
+    with precision():
+        assert ball(largest) <= ball(entry.epsilon).exp() <= ball(largest * (1 + Fraction(1, 10**9)))
+    assert ledger.spent == 2 * entry.epsilon
+    with pytest.raises(CertificateError, match="would be spent"):
+        ledger.add(open_artifact(tmp_path / "plan", OpenedPlan))
+
+
+def test_a_plan_for_the_prior_alone_does_not_fit_and_a_single_party_is_refused(tmp_path: Path) -> None:
+    shared_solution(MultiLTE([Population.binomial(4, "0.5")] * 2, "0.5", method="joint")).save(tmp_path / "plan")
+    ledger = Ledger.create(tmp_path / "ledger", 10)
+    with pytest.raises(CertificateError, match=r"One release of .* has epsilon 1\d\..*, and the total is 10"):
+        ledger.add(tmp_path / "plan")
+    with pytest.raises(ArtifactError, match="private only as a whole"):
+        ledger.add(tmp_path / "plan" / "party-0.json")
+    assert Ledger.read(tmp_path / "ledger").entries == ()

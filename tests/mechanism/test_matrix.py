@@ -68,7 +68,7 @@ def test_secure_randomness_is_the_default(monkeypatch: pytest.MonkeyPatch) -> No
         asked.append(size)
         return bytes(size)
 
-    monkeypatch.setattr("optdp.numbers.draws.os.urandom", urandom)
+    monkeypatch.setattr("optdp.numbers.source.os.urandom", urandom)
     SMALL.sample(0, 2)
     assert sum(asked) >= 2 * 8 * SMALL.drawing.slots
     assert SMALL.sample(1, 50, seed=3) == SMALL.sample(1, 50, seed=3)

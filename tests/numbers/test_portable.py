@@ -7,10 +7,25 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optdp.numbers.ordered import dot, geometric, outer_sum, powers, slide, times
+from optdp.numbers.exact import precision
+from optdp.numbers.ordered import (
+    cholesky,
+    cholesky_solve,
+    dot,
+    exps,
+    geometric,
+    gram,
+    log_sums,
+    logs,
+    outer_sum,
+    powers,
+    slide,
+    times,
+)
 
 SIZES = [(1, 1, 1), (3, 7, 5), (2, 200, 9), (40, 3, 40)]
 
@@ -51,3 +66,66 @@ def test_powers(value: float, power: int) -> None:
 @pytest.mark.parametrize("count", [1, 2, 400])
 def test_geometric(count: int) -> None:
     assert geometric(0.5, count).tolist() == [2.0**-k for k in range(count)]
+
+
+def wild(*shape: int) -> np.ndarray:
+    """Numbers of all sizes and signs."""
+    chance = np.random.default_rng(shape[0])
+    return chance.normal(size=shape) * 10.0 ** chance.integers(-9, 9, size=shape)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (7, 3), (200, 12)])
+def test_a_gram_matrix_is_near_the_exact_one_and_the_same_in_any_order(shape: tuple[int, int]) -> None:
+    matrix = wild(*shape)
+    found = gram(matrix)
+    for i, one in enumerate(matrix.T):
+        for j, other in enumerate(matrix.T):
+            exact = sum((Fraction(a) * Fraction(b) for a, b in zip(one, other, strict=True)), Fraction(0))
+            largest = Fraction(abs(one).max()) * Fraction(abs(other).max())
+            assert abs(Fraction(found[i, j]) - exact) <= (len(matrix) * Fraction(2) ** -52) * largest
+    for seed in range(20):  # BLAS adds the terms in another order
+        assert (gram(np.random.default_rng(seed).permutation(matrix)) == found).all()
+
+
+@pytest.mark.parametrize("size", [1, 5, 48, 130])
+def test_cholesky(size: int) -> None:
+    rows = whole(size + 3, size) + 60 * np.eye(size + 3, size)
+    matrix = rows.T @ rows
+    scale = 1 / np.sqrt(np.diag(matrix))
+    matrix = matrix * scale[:, None] * scale
+    factor, right = cholesky(matrix), whole(size)
+    assert (factor == np.tril(factor)).all()
+    assert np.abs(factor - np.linalg.cholesky(matrix)).max() < 1e-13
+    assert np.abs(matrix @ cholesky_solve(factor, right) - right).max() < 1e-9
+    matrix[-1, -1] = -1.0
+    with pytest.raises(np.linalg.LinAlgError):
+        cholesky(matrix)
+
+
+@given(st.floats(-700, 700))
+def test_exponentials(value: float) -> None:
+    with precision():
+        assert abs(arb(float(exps(np.array([value]))[0])) / arb(value).exp() - 1) < 1e-15
+
+
+@given(st.floats(1e-300, 1e300))
+def test_logarithms(value: float) -> None:
+    with precision():
+        exact = arb(value).log()
+        assert abs(arb(float(logs(np.array([value]))[0])) - exact) < 4e-16 * (1 + abs(exact))
+
+
+@given(st.lists(st.floats(-600, 600), min_size=1, max_size=40))
+def test_sums_of_exponentials(values: list[float]) -> None:
+    total = arb(0)
+    with precision():
+        for value, found in zip(values, log_sums(np.array(values)).tolist(), strict=True):
+            total += arb(value).exp()
+            assert abs(arb(found) - total.log()) < 1e-14 * (1 + abs(total.log()))
+
+
+def test_nothing_has_no_logarithm() -> None:
+    nothing = -np.inf
+    assert exps(np.array([nothing, -800.0, 0.0])).tolist() == [0.0, 0.0, 1.0]
+    assert logs(np.array([0.0, 1.0])).tolist() == [nothing, 0.0]
+    assert log_sums(np.array([nothing, nothing, 3.0])).tolist() == [nothing, nothing, 3.0]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from optdp.errors import ProblemError
-from optdp.numbers.draws import Source
+from optdp.numbers.source import Source
 from optdp.order.mechanism import Groups, sensitivity
 from optdp.order.orderings import bfs, hilbert, spectral
 from optdp.order.sources import column_csv, edges_csv, from_graph, from_points, points_csv

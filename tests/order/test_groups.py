@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -205,6 +206,39 @@ def test_groups_that_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lists(from_column(same, once=True)) == [list(range(100))]
     assert lists(from_column(["a"] * 100, once=True)) == [list(range(100))]
     assert len(from_points(line, 4.0).members) == 880
+
+
+def test_a_sample_foresees_groups_that_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fits to the last member is built, however uneven; far too many are refused by an estimate that is near."""
+    draw = np.random.default_rng(5)
+    even, dense = draw.random((600, 2)), draw.normal(size=(600, 2)) ** 3
+    periodic = np.where(np.arange(600) % 5 == 0, 0.0, 1e3 * np.arange(600.0))[:, None]
+    hub = [(0, i) for i in range(1, 200)] + [(i, i + 1) for i in range(200, 599)]
+    tree = [(i, (i - 1) // 3) for i in range(1, 600)]
+    builds: list[Callable[[], Groups]] = [
+        lambda: from_points(even, 0.2),
+        lambda: from_points(dense, 0.2),
+        lambda: from_points(np.repeat(dense[:100], 6, axis=0), 0.2),
+        lambda: from_points(periodic, 1.0),
+        lambda: from_graph(hub, 2, 600),
+        lambda: from_graph(tree, 4, 600),
+    ]
+    for build in builds:
+        monkeypatch.undo()
+        known = len(build().members)
+        monkeypatch.setattr("optdp.order.mechanism.LARGEST_MEMBERS", known)
+        assert len(build().members) == known
+        monkeypatch.setattr("optdp.order.mechanism.LARGEST_MEMBERS", known - 1)
+        with pytest.raises(ProblemError, match="Found"):
+            build()
+    for build, share in ((builds[0], 0.6), (builds[5], 0.45)):
+        monkeypatch.undo()
+        known = len(build().members)
+        monkeypatch.setattr("optdp.order.mechanism.LARGEST_MEMBERS", int(share * known))
+        with pytest.raises(ProblemError, match="Found about") as refusal:
+            build()
+        about = float(str(refusal.value).split("about ")[1].split(". ")[0].replace(",", ""))
+        assert about == pytest.approx(known, rel=0.1)
 
 
 def test_work_is_counted_before_it_is_done() -> None:

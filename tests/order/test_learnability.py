@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from optdp.errors import ProblemError
-from optdp.numbers.draws import Source
+from optdp.numbers.source import Source
 from optdp.order.mechanism import Groups
 from optdp.order.sources import from_points
 from optdp.order.study import (

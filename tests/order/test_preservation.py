@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 
 from optdp.errors import ProblemError
-from optdp.numbers.draws import Source
 from optdp.numbers.exact import geometric_ratio
+from optdp.numbers.source import Source
 from optdp.order import preservation
 from optdp.order.preservation import (
     Leaving,

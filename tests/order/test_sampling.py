@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from optdp.errors import ProblemError
-from optdp.numbers.draws import Source
 from optdp.numbers.exact import geometric_ratio
+from optdp.numbers.source import Source
 from optdp.order.sampling import (
     Digit,
     _digits,

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from optdp import Population, ProblemError, iterative_bayesian_update
-from optdp.people.learn import log_likelihood, to_grid, update
+from optdp.people.learn import to_grid, update
+from tests.people.likelihood import log_likelihood
 
 
 def geometric_channel(size, q):

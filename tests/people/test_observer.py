@@ -132,7 +132,7 @@ def test_observers_that_do_not_fit_their_population() -> None:
         (posterior, Observer(("0.1", "0.2")), "independent people"),
         (Population.from_others(["0.5", "0.5"]), Observer(known=1), "independent people"),
         (binomial.conservative("0.5"), Observer(known=1), "conservative"),
-        (Population.binomial(5000, "0.1"), Observer(("0.1", "0.2")), "about 49% of the people"),
+        (Population.binomial(5000, "0.1"), Observer(("0.1", "0.2")), "would fit with about 2,449 people"),
         (Population.independent([["0.9", "0.1"]] * 300 + [["0.4", "0.6"]] * 300), Observer(margin="0.1"), "one range"),
     ):
         with pytest.raises(ProblemError, match=match):
@@ -171,3 +171,12 @@ def test_a_belief_outside_the_range_is_said() -> None:
     assert not SingleLTE(Population.iid(4, middle), 1, observer=Observer((A, B))).outside
     beside = [middle[0] + TENTH, middle[1] - TENTH, middle[2]]
     assert SingleLTE(Population.iid(4, beside), 1, observer=Observer((A, B))).outside
+
+
+def test_a_law_by_itself_is_the_one_among_all() -> None:
+    """One vertex by powers, and all of them by dividing and multiplying in turn."""
+    people = Population.independent([["0.9", "0.1"]] * 4 + [["0.5", "0.5"]] * 3)
+    for family in Observer(margin="0.07", known=1).worlds(people).families:
+        every = list(family.laws())
+        assert [family.law(k) for k in range(family.size)] == every
+        assert list(family.laws([0, family.size - 1])) == [every[0], every[-1]]

@@ -30,7 +30,9 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     artifact = sick.artifact()
     said = dict(artifact.problem) | {"title": HOSTILE, "notes": HOSTILE}
     write(replace(artifact, problem=said, sha256=""), folder / "hostile.json")
-    plan = solve(MultiLTE([Population.binomial(8, "0.5"), Population.binomial(6, "0.4")], "0.5", f=[1, 2]))
+    plan = solve(
+        MultiLTE([Population.binomial(8, "0.5"), Population.binomial(6, "0.4")], "0.5", f=[1, 2], method="joint")
+    )
     plan.save(folder / "offices")
     (folder / "groups.json").write_text(canonical({"n": 9, "groups": [[0, 1, 2], [2, 3, 5], [4, 6, 7, 8]]}))
     groups = Groups.of([[0, 1, 2], [2, 3, 5], [4, 6, 7, 8]], 9)

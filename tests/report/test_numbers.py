@@ -208,14 +208,14 @@ def test_priors_given_as_a_whole_have_no_variations() -> None:
 
 
 def test_thinned_curves_keep_the_extremes() -> None:
-    from optdp.report.pictures import MOST_POINTS, Chart, Curve
+    from optdp.report.pictures import MOST_POINTS, Chart, PlottedCurve
 
     values = np.sin(np.arange(3 * MOST_POINTS) / 7.0) + 2
     values[12345] = np.nan
-    chart = Chart(0, (Curve("a", values),), "x", "y").json()
+    chart = Chart(0, (PlottedCurve("a", values),), "x", "y").json()
     assert len(chart["curves"][0]["values"]) <= MOST_POINTS
     assert max(chart["curves"][0]["values"]) == pytest.approx(np.nanmax(values), rel=1e-5)
-    (curve,) = Chart(0, (Curve("a", 10.0**values),), "x", "y", log=True).json()["curves"]
+    (curve,) = Chart(0, (PlottedCurve("a", 10.0**values),), "x", "y", log=True).json()["curves"]
     assert all(b is not None for b in curve["values"])
     assert [a for a, b in pairwise(curve["values"]) if a == b == 0] == []
 
@@ -223,7 +223,7 @@ def test_thinned_curves_keep_the_extremes() -> None:
 def test_the_plan_page_says_what_the_plan_claims(tmp_path: Path) -> None:
     from optdp import MultiLTE
 
-    solve(MultiLTE([Population.binomial(5, "0.5")] * 2, "0.5")).save(tmp_path / "plan")
+    solve(MultiLTE([Population.binomial(5, "0.5")] * 2, "0.5", method="joint")).save(tmp_path / "plan")
     found = verify_plan(tmp_path / "plan")
     page = plan.page(found, "plan", found.problem.spec())
     data = data_of(page)

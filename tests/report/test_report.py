@@ -21,6 +21,7 @@ from optdp.single.format import read, write
 from tests.command_line import Done
 from tests.report.conftest import EVERY, HOSTILE
 from tests.report.reading import parsed
+from tests.shared import shared_solution
 
 SINGLE = ("claim", "assumptions", "matrix", "error", "quotient", "others", "deploy")
 
@@ -100,11 +101,36 @@ def test_claims_of_the_sick_leave_page(pages: dict[str, bytes]) -> None:
         "can change their odds about any one person by at most a factor of 1.35",
         "100 people. Each contributes 1 with probability 0.1 and 0 otherwise",
         "71 % below geometric noise, which has 3.2839",
+        "best ordinary DP 1.90",
+        "without data 2.3736",
         "there is none, it is infinite",
         "the probability is 0.11, not 0.1 1.5823",
         "an observer knows what 50 of the 100 people contribute 1.7282",
     ):
         assert said in words
+
+
+def test_a_table_that_is_no_better_than_a_constant_says_so(tmp_path: Path) -> None:
+    """And with a fallback the page has geometric noise at that epsilon too, 2q/(1-q^2)."""
+    rare = SingleLTE(Population.binomial(12, "0.05"), "0.05", fallback_epsilon="0.1")
+    solve(rare).save(tmp_path / "a.json")
+    words = " ".join(parsed(report(tmp_path / "a.json")).words.split())
+    assert "This mechanism is no more accurate than publishing a constant without looking at any data" in words
+    assert "geometric at 0.1 9.98" in words  # 9.9833
+
+
+@pytest.mark.parametrize("method", ["seeded", "inside"])
+def test_a_plan_says_what_its_method_rests_on(method: str, tmp_path: Path) -> None:
+    party = Population.binomial(2, "0.4")
+    plan = solve(MultiLTE([party] * (2 if method == "seeded" else 3), 1, method=method))
+    plan.save(tmp_path / "plan")
+    page = " ".join(parsed(report(tmp_path / "plan")).words.split())
+    assert ("Whoever knows the word" in page) == (method == "seeded")
+    assert ("fresh for each release" in page) == (method == "seeded")
+    assert ("Each draws its report from its own table" in page) is False
+    assert ("The secure computation" in page) == (method == "inside")
+    of = "table of the total" if method == "inside" else "plan in which the parties"
+    assert f"The bound holds for every {of}" in page
 
 
 def test_a_promise_without_assumption_is_said_to_be_one(pages: dict[str, bytes]) -> None:
@@ -123,6 +149,7 @@ def test_pages_of_plans_and_orders(pages: dict[str, bytes], places: dict[str, Pa
     for said in ("at most 2.72 times more, or less, likely", "honest shuffler", "groups.json", "shuffle order.json"):
         assert said in order
     assert str(places["order"].parent) not in order
+    assert "lower bound" not in order.lower()  # no claim: it is not proved again
 
 
 def test_same_artifact_same_bytes(places: dict[str, Path], pages: dict[str, bytes]) -> None:
@@ -178,8 +205,8 @@ def test_solutions_show_themselves_in_notebooks() -> None:
     people = Population.binomial(30, "0.3")
     shown = [
         solve(SingleLTE(people, "0.3")),
-        solve(MultiLTE([Population.binomial(6, "0.5")] * 2, "0.5")),
-        solve(MultiLTE([Population.binomial(6, "0.5")] * 2, "0.5", method="geometric")),
+        shared_solution(MultiLTE([Population.binomial(6, "0.5")] * 2, "0.5", method="joint")),
+        shared_solution(MultiLTE([Population.binomial(6, "0.5")] * 2, "0.5", method="geometric")),
         solve(OrderShuffle(Groups.of([[0, 1, 2], [2, 3]], 5), 1, budget=1.0)),
     ]
     for solution, drawings in zip(shown, (1, 2, 2, 0), strict=True):

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from optdp import iterative_bayesian_update
-from optdp.people.learn import log_likelihood
 from optdp.shuffle.estimators import ESTIMATORS, Response, invert, likely, project, standard_errors
+from tests.people.likelihood import log_likelihood
 
 
 def table(channel: Response) -> NDArray[np.float64]:

@@ -340,7 +340,7 @@ def test_a_million_people_in_two_gigabytes() -> None:
         "import json, resource\n"
         "import numpy as np\n"
         "from optdp import MetricShuffle, solve\n"
-        "from optdp.numbers.draws import Source\n"
+        "from optdp.numbers.source import Source\n"
         "solution = solve(MetricShuffle('sgdl', 10**6, 100, '1e-6', '0.1'))\n"
         "values = np.random.default_rng(1).integers(0, 101, 10**6)\n"
         "protocol = solution.protocol()\n"

@@ -25,7 +25,7 @@ from optdp.numbers.exact import geometric_ratio, precision
 from optdp.numbers.pmf import BinomialPmf, ExactPmf
 from optdp.report.report import report
 from optdp.single import added
-from optdp.single.added import Kind
+from optdp.single.added import PersonKind
 from optdp.single.explain import explain
 from optdp.work.account import limited
 from tests.artifact.forgeries import sealed
@@ -176,7 +176,6 @@ def test_figures_to_hold(n: int, p: str, error: float, tmp_path: Path) -> None:
 def test_a_million_people(tmp_path: Path) -> None:
     solution = solve(SingleLTE(Population.binomial(1_000_000, "0.001"), "0.1", form="additive"))
     assert solution.status == "optimal"
-    assert solution.seconds < 10
     assert 0.05 < float(solution.certificate.mae) < 0.06
     solution.save(tmp_path / "a.json")
     assert both_agree(tmp_path / "a.json") == 0
@@ -194,7 +193,7 @@ def test_what_is_cut_off_changes_nothing(n: int, p: str, epsilon: str) -> None:
     worst = []
     with limited(), precision():
         for law in (BinomialPmf(n - 1, chance, 0, n - 1), ExactPmf(weights, bottom ** (n - 1))):
-            seen = added.seen_by(Kind(0, 0, law, range(1, 2)), noise)
+            seen = added.seen_by(PersonKind(0, 0, law, range(1, 2)), noise)
             inside = max(float(abs((a / b).log())) for _, _, a, b in seen.pairs())
             worst.append((seen.span.last - seen.span.first, inside, float(seen.beyond(noise.ratio).log())))
     (short, near, beyond), (long, all_of_it, end) = worst
@@ -298,6 +297,8 @@ def spoil(change: str, document: dict[str, Any]) -> None:
         document["provenance"]["prices"]["u"] = " ".join("0.0" for _ in document["provenance"]["prices"]["at"])
     elif change == "another rule":
         document["provenance"]["prices"]["at"][0][2] = 2
+    elif change == "rule far away":
+        document["provenance"]["prices"]["at"][0][1] = 10**9
     elif change == "error":
         document["claim"]["mae"] = "0.5"
     elif change == "geometric":
@@ -317,6 +318,7 @@ CHANGES = [
     "bound",
     "cheap bound",
     "another rule",
+    "rule far away",
     "error",
     "geometric",
     "table",

@@ -241,6 +241,8 @@ def test_only_the_noise_itself_is_never_worse_than_noise() -> None:
     assert not certify(problem, NoiseMatrix((4, 5), (4, 5), 2, rows, q, "geometric", 9)).never_worse
     rows = (((4, 2),), ((5, 2),))
     assert certify(problem, NoiseMatrix((4, 5), (4, 5), 2, rows, q, "geometric", 9)).never_worse
+    rows = (((4, 2),), ((4, 2),))  # one of the two inputs is worse off
+    assert not certify(problem, NoiseMatrix((4, 5), (4, 5), 2, rows, q, "geometric", 9)).never_worse
 
 
 def test_a_clamped_table_has_no_tail() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from fractions import Fraction
-from itertools import combinations, permutations, product
+from itertools import combinations, pairwise, permutations, product
 from math import exp, log
 from pathlib import Path
 from typing import Any
@@ -256,7 +256,7 @@ def test_knowing_more_costs_more() -> None:
         Observer(("0.2", "0.4"), known=10), Observer(known=19), Observer(known="all"),
     ]  # fmt: skip
     values = [solve(SingleLTE(population, 1, tail="none", never_worse=False, observer=one)).mae for one in ladder]
-    assert values == sorted(values)
+    assert all(less <= more * (1 + 1e-8) for less, more in pairwise(values))  # within the proved gaps
     assert values[-2] == pytest.approx(values[-1], rel=1e-5)  # all others known, one way or the other
     assert values[0] < 0.5 * values[-1]
 
@@ -418,6 +418,74 @@ def test_random_problems(seed: int, tmp_path: Path) -> None:
         assert quotient is not None
         assert quotient <= bound
     assert found.gap is None or found.gap < 1e-4
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_unit_steps_of_larger_contributions(seed: int, tmp_path: Path) -> None:
+    """Contributions 0..D: every step of one unit keeps epsilon/D, whoever is known and wherever the others are.
+
+    Everybody is enumerated one by one, and probabilities are fractions.
+    """
+    rng = random.Random(1000 + seed)
+    largest = 2 + seed % 3
+    n = rng.randint(2, 5 if largest < 4 else 4)
+    known = rng.randint(0, min(2, n - 1))
+
+    def law() -> Law:
+        weights = [Fraction(rng.randint(0, 20) + (k in (0, largest))) for k in range(largest + 1)]
+        return [weight / sum(weights) for weight in weights]
+
+    low, high = law(), law()
+    epsilon = Fraction(rng.choice(["0.05", "0.3", "1", "2.5"]))
+    problem = SingleLTE(
+        Population.iid(n, law()), epsilon, tail="none", never_worse=rng.random() < 0.5,
+        objective=rng.choice(["mae", "mse"]), observer=Observer((low, high), known=known),
+    )  # fmt: skip
+    solve(problem).save(tmp_path / "a.json")
+    table, bound = Checked(tmp_path / "a.json").table(n * largest), exp_below(epsilon / largest)
+    for others in product((low, high), repeat=n - 1 - known):
+        base: Law = [Fraction(1)]
+        for one in others:
+            base = convolve(base, one)
+        for seen in product(range(largest + 1), repeat=known):
+            told = [
+                [
+                    sum((c * table[x + sum(seen) + own].get(s, Fraction(0)) for x, c in enumerate(base)), Fraction(0))
+                    for s in range(n * largest + 1)
+                ]
+                for own in range(largest + 1)
+            ]
+            for less, more in pairwise(told):
+                assert all(a <= bound * b and b <= bound * a for a, b in zip(less, more, strict=True))
+
+
+def test_a_coarser_table_is_private_and_its_gap_is_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large programs leave out outputs; a small one made to do the same must meet the optimum of the whole program."""
+    problem = SingleLTE(
+        Population.binomial(60, "0.2"), "0.5", tail="none", never_worse=False, observer=Observer(("0.1", "0.3"))
+    )
+    best = solve(problem)
+    monkeypatch.setattr("optdp.single.cuts.LARGE", 10)
+    monkeypatch.setattr("optdp.single.cuts.RARE", 1e-4)
+    coarse = solve(problem)
+    outputs = {s for row in coarse.mechanism.rows for s, _ in row}  # type: ignore[union-attr]
+    assert len(outputs) < 40
+    assert coarse.status == "heuristic"
+    assert best.lower_bound is not None
+    assert best.lower_bound <= coarse.certificate.mae
+    assert coarse.gap is not None
+    assert coarse.mae == pytest.approx(best.mae, rel=1e-2)
+    assert coarse.lower_bound is not None
+    assert coarse.lower_bound <= best.certificate.mae
+    coarse.save(tmp_path / "a.json")
+    checked, bound = Checked(tmp_path / "a.json"), exp_below(Fraction(1, 2))
+    for high in range(0, 60, 7):
+        law: Law = [Fraction(1)]
+        for i in range(59):
+            law = convolve(law, ends("0.1", "0.3")[i < high])
+        quotient = worst_quotient(checked, law, 1, 1)
+        assert quotient is not None
+        assert quotient <= bound
 
 
 def test_a_household(tmp_path: Path) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optdp import NoiseMatrix, Population, SingleLTE, certify
+from optdp import NoiseMatrix, Population, SingleLTE, certify, solve
 from optdp.numbers.exact import precision
 from optdp.single.bound import Draft
 from optdp.single.format import Artifact, write
@@ -99,6 +101,23 @@ def test_losses_are_in_proportion_to_what_is_wrong() -> None:
             assert float(certificate.mae) < 0.3172422083 * (1 + loss)
 
 
+@pytest.mark.parametrize("objective", ["mae", "mse"])
+def test_units_are_fine_where_coarse_ones_would_be_felt(objective: Any) -> None:
+    """Errors of 10 million times what one unit of 2^-54 in every entry costs are the limit; not finite counts as 0."""
+    power = 2 if objective == "mse" else 1
+    problem = SingleLTE(Population.binomial(60, "0.5"), "0.3", tail="none", objective=objective, never_worse=False)
+    diagonal = np.arange(61)
+    limit = 1e7 * 61.0 * 61.0**power * 2.0**-54
+    with precision():
+        lp = formulate(problem)
+        error = float(Fraction(math.comb(60, 30), 2**60)) * 10.0**power  # of moving all of the 30s to 40
+        for times, bits in ((0.995, 128), (1.005, 62)):
+            rows, cols = np.append(diagonal, [30, 7]), np.append(diagonal, [40, 9])
+            values = np.append(np.ones(61), [times * limit / error, np.nan])
+            matrix = repair(lp, Draft(rows, cols, values, None, "", ""))
+            assert matrix.denominator == 2**bits
+
+
 def test_half_finished_answer_of_a_solver() -> None:
     """Only half of the rows were ever filled in."""
     problem = SingleLTE(Population.binomial(60, "0.5"), "0.3")
@@ -110,3 +129,18 @@ def test_half_finished_answer_of_a_solver() -> None:
     certificate = certify(problem, matrix)
     assert certificate.epsilon is not None
     assert certificate.epsilon <= Fraction(3, 10)
+
+
+def test_a_search_that_was_cut_short_is_still_of_use() -> None:
+    """After a few iterations the rows of a table with a fallback sum to different totals; what evens them out is small
+    beside what they are worth."""
+
+    def stop(words: str) -> None:
+        if words.startswith("iteration 12:"):
+            raise KeyboardInterrupt
+
+    problem = SingleLTE(Population.binomial(120, "0.5"), "0.3", fallback_epsilon=2, never_worse=False)
+    solution = solve(problem, progress=stop)
+    assert solution.status == "interrupted"
+    assert solution.mae < 0.5 * solution.baseline_mae
+    certify(problem, solution.mechanism).check(problem)

@@ -14,6 +14,7 @@ import pytest
 
 import optdp
 from optdp import Groups, ProblemError, SolverError
+from optdp.comparison.results import read
 from optdp.order.mechanism import sensitivity
 from optdp.work import (
     DeadlineReached,
@@ -199,13 +200,15 @@ def test_compare_ends_its_children(blow: signal.Signals, folder: Path) -> None:
 
 def test_compare_keeps_the_rows_that_are_ready(folder: Path) -> None:
     (folder / "small.toml").write_text(SINGLE.replace("20000", "30").replace("0.002", "0.3"))
-    args = ["compare", folder / "small.toml", "--backends", "highs,highs-ipm", "--json"]
-    running = started(args)
+    kept = folder / "rows.jsonl"
+    running = started(["compare", folder / "small.toml", "--backends", "highs,highs-ipm", "--json", "--out", kept])
     ended = struck(running, "highs-ipm: 2 of 2", signal.SIGTERM)
     assert ended.code == 143
     found = json.loads(ended.out)
     assert [row["backend"] for row in found["rows"]] == ["highs"]
     assert found["rows"][0]["status"] == "optimal"
+    assert [row.summary() for row in read(kept).rows] == found["rows"]
+    assert read(kept).heads[0].status == "interrupted"
     assert (found["status"], found["note"]) == ("interrupted", "ended by SIGTERM: not all were tried")
     problem = optdp.SingleLTE(optdp.Population.iid(400, ["0.35", "0.3", "0.2", "0.1", "0.05"]), "0.3")
     rows = list(optdp.compare(problem, ["highs", "highs-ipm"], deadline=1.0))
@@ -398,3 +401,19 @@ def test_a_late_ring_of_an_inner_deadline_is_not_the_outer_one_s(monkeypatch: py
         assert not inner.rung
         assert not outer.rung
         check()
+
+
+def test_a_signal_to_the_tests_is_no_answer_of_a_command(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends the tests, as Ctrl-C does; a command that is ended by its own is one that is ended."""
+
+    def struck(*_: object, **__: object) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    def ended(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("optdp.loading.load", struck)
+    with pytest.raises(KeyboardInterrupt, match="from outside"):
+        command("solve", "p.toml")
+    monkeypatch.setattr("optdp.loading.load", ended)
+    assert command("solve", "p.toml").code == 130

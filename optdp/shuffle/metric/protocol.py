@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from optdp.errors import ProblemError
 from optdp.files.data import whole_numbers
 from optdp.numbers import draws
-from optdp.numbers.draws import Source
 from optdp.numbers.exact import is_boolean, there
+from optdp.numbers.source import Source
 from optdp.shuffle.gamma import check_rows
 from optdp.shuffle.metric.accuracy import accuracy
 from optdp.shuffle.metric.design import Design

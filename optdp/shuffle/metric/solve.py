@@ -228,11 +228,6 @@ def _named(progress: Progress, name: str, step: str) -> None:
     progress(f"{name}: {step}")
 
 
-def race(problem: MetricShuffle, backends: object, timeout: float, progress: Progress) -> list[MetricSolution]:
-    """As `compare_mechanisms`, for the command line."""
-    return compare_mechanisms(problem, progress)
-
-
 def sheet(rows: Sequence[MetricSolution]) -> Sheet:
     """What each mechanism gives away, with the shuffler and without, its error, its bits."""
     worst = max(row.mae for row in rows)
