@@ -54,7 +54,7 @@ class _Commands(Once):
 app = typer.Typer(
     cls=_Commands,
     help="Describe your deployment; optdp finds the best private mechanism, proves what it gives away, and hands you "
-    "the tables to deploy.\n\nStart here:  optdp solve problems/use-cases/sick-leave.toml --out sick-leave.json",
+    "the tables to deploy.\n\nStart here:  optdp solve sick-leave --out sick-leave.json",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
