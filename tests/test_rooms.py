@@ -25,7 +25,7 @@ FLOORS = (
     {"plan", "shuffle"},
     {"kinds"},
     {"loading"},
-    {"artifact"},
+    {"artifact", "templates"},
     {"audit", "bridges", "export", "ledger", "report", "sweeps"},
     {"comparison"},
     {"cli"},
