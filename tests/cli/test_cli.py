@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from optdp.extras import install
 from tests.command_line import in_process
 from tests.spelling import as_written
 
@@ -152,7 +153,7 @@ def test_bad_options(artifact: Path, tmp_path: Path) -> None:
         (("solve", SICK_LEAVE, "--out", tmp_path), 2, "folder"),
         (("solve", SICK_LEAVE, "--backend", "magic"), 2, "highs, highs-simplex"),
         (("solve", SICK_LEAVE, "--backend", "cvxpy:MAGIC"), 2, "There are: highs,"),
-        (("solve", SICK_LEAVE, "--backend", "mosek"), 2, "pip install Mosek"),
+        (("solve", SICK_LEAVE, "--backend", "mosek"), 2, install(package="Mosek")),
         (("solve", SICK_LEAVE, "--backend", "scipy", "--option", "nonsense=1"), 2, "nonsense"),
         (("solve", SICK_LEAVE, "--backend", "scipy", "--option", "presolve"), 2, "NAME=VALUE"),
         (("solve", SICK_LEAVE, "--option", "presolve=off"), 2, "highs-simplex"),
