@@ -31,7 +31,9 @@ def import_cvxpy() -> Any:
     try:
         import cvxpy
     except ImportError as error:
-        raise SolverError(f"CVXPY cannot be loaded: {error}. Install it again: {install(package='cvxpy')}.") from None
+        raise SolverError(
+            f"CVXPY cannot be loaded: {error}. Install it again: {install(package='cvxpy-base')}."
+        ) from None
     return cvxpy
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,14 @@ def test_compare_shows_the_real_epsilon_before_and_after() -> None:
     for row in rows.values():
         assert float(row["certified_epsilon"]) <= 0.3
         assert row["mae"] == pytest.approx(0.317242, rel=1e-3)
+
+
+def test_a_shell_completes_the_names_of_problems() -> None:
+    program = shutil.which("optdp", path=sysconfig.get_path("scripts"))
+    assert program
+    asked = {"_OPTDP_COMPLETE": "complete_bash", "COMP_WORDS": "optdp solve paper-a/two-h", "COMP_CWORD": "2"}
+    done = subprocess.run([program], capture_output=True, text=True, env={**os.environ, **asked}, check=False)
+    assert done.stdout.split() == ["paper-a/two-halls-divisible"]
 
 
 def test_lists() -> None:
