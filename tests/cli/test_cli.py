@@ -86,7 +86,7 @@ def test_compare_shows_the_real_epsilon_before_and_after() -> None:
 
 
 def test_lists() -> None:
-    assert "sick-leave.toml" in optdp("problems").stdout
+    assert "sick-leave " in optdp("problems").stdout
     assert "single-lte" in optdp("kinds").stdout
     schema = json.loads(optdp("schema").stdout)
     assert "population" in schema["$defs"]["SingleLTEFile"]["properties"]
