@@ -173,13 +173,15 @@ class BoundRow:
 
 SMALLEST_DELTA = Fraction(1, 10**300)
 _SHUFFLED = (
-    "What n shuffled reports give away to somebody who sees them all but not who sent which: (epsilon, delta)-DP for "
-    "every data set, neighbours differing in one person's value. It needs an honest shuffler, and that all n people "
-    "randomize as they should."
+    "If one person's value were different, nothing that can be concluded from all the shuffled reports, without "
+    "seeing who sent which, would be more than e^epsilon times likelier, plus delta, even for someone who knows "
+    "everyone else's value: (epsilon, delta)-differential privacy for every data set. It assumes an honest shuffler, "
+    "and that all n people randomize as stated."
 )
 _COUNTED = (
-    "What somebody learns about one person who sees only how many shuffled reports name x0, in this one data set. Who "
-    'sees the whole histogram learns more: for that, and over all data sets, use kind = "amplification".'
+    "epsilon and delta limit what the number of shuffled reports that name x0, seen alone, can teach about one person "
+    "in this one data set. Someone who sees the whole histogram learns more: for that, and for all data sets, use "
+    'kind = "amplification". It assumes an honest shuffler, and that all n people randomize as stated.'
 )
 
 

@@ -29,7 +29,7 @@ from optdp.plan.format import VerifiedPlan, party_file
 from optdp.sheet import Cell, Listing, Sheet
 
 MEANING = (
-    "The total bounds what all releases together tell about one person, whatever anybody knows about the others. "
+    "The total limits what all releases together can teach about any person, whatever anyone knows about the others. "
     "Epsilons under a prior do not compose and are not counted here. More: docs/ledger.md"
 )
 """The sentence that goes with what is spent."""

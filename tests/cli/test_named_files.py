@@ -143,7 +143,7 @@ def test_an_order_reads_nothing_outside_its_folder(home: Path, call: Callable[..
     assert call("solve", home / "p.toml", "--out", home / "order.json").err == ""
     done = call("solve", home / "p.toml", "--out", away / "order.json")
     assert done.code == 0
-    assert "needs --allow-outside" in " ".join(done.err.split())
+    assert "use --allow-outside" in " ".join(done.err.split())
     held = json.loads((home / "order.json").read_text())
     (away / "x.csv").write_text("x\n1\n2\n5\n")
     orders = [away / "order.json"]

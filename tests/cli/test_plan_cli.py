@@ -37,7 +37,7 @@ OTHER = '[[parties]]\nkind = "binomial"\nn = 3\np = "0.5"\n'
 ENVIRONMENT = {**os.environ, "COLUMNS": "200", "PYTHONPATH": str(ROOT)}
 Done = subprocess.CompletedProcess[str]
 Places = Callable[[int], Path]
-UNVERIFIED = "the plan is not verified: its folder has not all of its files"
+UNVERIFIED = "the plan was not verified: some of its files are not in the folder"
 
 
 def optdp(*args: object, cwd: Path = ROOT) -> Done:
@@ -65,7 +65,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "party-0.json" not in done.stderr
     assert "2 parties, 2 surely honest" in done.stdout
     assert "2 party files" in done.stdout
-    assert "belief about one person" in done.stdout
+    assert "teach about any person" in done.stdout
     people = [Population.binomial(2, "0.5"), Population.binomial(3, "0.4"), Population.binomial(2, "0.3")]
     solve(MultiLTE(people, "1", method="geometric")).save(folder / "three")
     solve(MultiLTE(people[:2], "2", method="geometric")).save(folder / "other")
@@ -367,7 +367,7 @@ def test_a_party_that_is_told_to_end(home: Path, parties: Parties, places: Place
     (record,) = (tmp_path / "state-0").iterdir()
     drawn = record.read_bytes()
     parties.processes[0].send_signal(signal.SIGTERM)
-    check_failure(parties.end(0, 30), 143, "ended by SIGTERM; what was drawn is on record: start the same run again")
+    check_failure(parties.end(0, 30), 143, "ended by SIGTERM; what was drawn is recorded: start the same run again")
     assert record.read_bytes() == drawn
 
 
@@ -401,7 +401,7 @@ def test_a_run_has_one_report_and_one_opening(home: Path, parties: Parties, plac
     parties.start(home / "two", 0, 2, listed, "--timeout", 1)  # the other one is not there
     again = parties.end(4)
     assert (again.returncode, again.stdout) == (0, answers[0].stdout)
-    assert "was opened before; nobody was met" in again.stderr
+    assert "was finished before; shown from the record" in again.stderr
 
 
 @needs_mpyc

@@ -159,7 +159,7 @@ def test_observers_are_plain_values() -> None:
     assert Observer(**one.spec()) == one
     assert Observer((A, B)).spec() == {"between": [A, B]}
     assert Observer(margin="0.02").knows == "each other person's probability to within 0.02"
-    assert Observer(known="all").knows == "everybody else's contribution exactly"
+    assert Observer(known="all").knows == "exactly what everyone else contributes"
 
 
 def test_a_belief_outside_the_range_is_said() -> None:

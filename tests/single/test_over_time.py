@@ -155,7 +155,7 @@ def test_from_the_file_to_the_ledger(more: str, tmp_path: Path) -> None:
     assert Fraction(together["certified_epsilon"]) <= 3
     report = single.page(verify(out), "a.json").decode()
     assert "6 numbers drawn from this table, also about the same people" in report
-    assert ("If everybody else&#x27;s data are fresh every period" in report) == bool(more)
+    assert ("If everyone else&#x27;s data are new every period" in report) == bool(more)
     said = in_process("verify", out, "--recheck", "--json")
     assert json.loads(said.stdout)["over_time"] == solution.artifact().claim["over_time"]
     ledger = Ledger.create(tmp_path / "l.jsonl", 3, "1e-6", planned=True)
@@ -210,8 +210,8 @@ def test_the_words_say_what_holds_under_the_prior() -> None:
     total = Total(2, "1e-6")
     prior = solve(SingleLTE(WARD, epsilon="0.1", releases=4, total=total, **PLAIN))
     assert prior.over_time is not None
-    assert "at most 0.1 to somebody who knows the stated prior" in prior.over_time.meaning
-    assert "all of them at most 0.4" in prior.over_time.meaning
+    assert "epsilon is 0.1 for one release against someone who knows the stated prior" in prior.over_time.meaning
+    assert "0.4 for all of them" in prior.over_time.meaning
     assert "then only the total holds" in prior.over_time.meaning
     assert prior.over_time.meaning in prior.sheet().remarks
     plain = solve(SingleLTE(WARD, releases=4, total=total, **PLAIN))

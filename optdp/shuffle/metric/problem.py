@@ -36,14 +36,16 @@ MECHANISMS = {
 
 LARGEST_N, LARGEST_K, LARGEST_DISTANCE, LARGEST_LOSS = 10**7, 10**6, 5000, 400
 _HONEST = (
-    "Metric privacy of the shuffled sum: data sets whose values differ by d in all, d up to max_distance, cannot be "
-    "told apart better than e^(epsilon d), but for delta. It needs an honest shuffler and n people who add their "
-    "noise; local_epsilon is what one person's message alone gives away, per unit, if the shuffler fails."
+    "Metric privacy of the shuffled sum: if people's values changed by d in all, for any d up to max_distance, nothing "
+    "that can be concluded from the sum would be more than e^(epsilon d) times likelier, plus delta. It assumes an "
+    "honest shuffler and n people who all add their noise; local_epsilon is what one person's message alone gives "
+    "away, per unit, if the shuffler fails."
 )
 _COMPROMISED = (
-    "Metric privacy of one person's message, seen by itself: values that differ by d, d up to max_distance, cannot be "
-    "told apart better than e^(epsilon d), but for delta. If several people's values differ, their losses add up. It "
-    "needs nobody but the person's own noise, of a message that is nothing but its number of ones."
+    "Metric privacy of one person's message, seen by itself: if that person's value changed by d, for any d up to "
+    "max_distance, nothing that can be concluded from the message would be more than e^(epsilon d) times likelier, "
+    "plus delta. If several people's values change, their losses add up. It relies on nobody but the person, who must "
+    "add the noise and send a message that shows nothing but its number of ones."
 )
 
 
