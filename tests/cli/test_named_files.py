@@ -79,7 +79,7 @@ def test_a_problem_reads_nothing_outside_its_folder(key: str, home: Path, call: 
     command = ("curve", "--out", home / "c.csv") if key == "series" else ("solve",)
     for name in ways_out(home, "named"):
         (home / "p.toml").write_text(named(NAMING[key], name))
-        call(command[0], home / "p.toml", *command[1:]).refused("must lie in its folder or below it")
+        call(command[0], home / "p.toml", *command[1:]).refused("in its own folder or below it")
         said = call(command[0], home / "p.toml", *command[1:]).err
         assert "--allow-outside" in said
         assert name in said

@@ -390,7 +390,7 @@ def test_a_run_has_one_report_and_one_opening(home: Path, parties: Parties, plac
     drawn = json.loads(record.read_text())
     assert (drawn["state"], drawn["run"], record.stat().st_mode & 0o777) == ("drawn", "2026-11", 0o600)
     parties.start(home / "two", 0, 3, listed, "--timeout", 1)
-    check_failure(parties.end(1), 2, "the input that it had at first")
+    check_failure(parties.end(1), 2, "was started with another input")
     assert json.loads(record.read_text()) == drawn
     for i, value in enumerate((2, 3)):
         parties.start(home / "two", i, value, listed, "--timeout", 40)
@@ -455,7 +455,7 @@ def test_party_key(tmp_path: Path) -> None:
     line = made.stdout.strip().splitlines()[-1]
     found = tomllib.loads(f"parties = [\n{line}\n]")["parties"]
     assert found == [{"host": "office.example", "port": 9007, "fingerprint": read_key(path).fingerprint}]
-    check_refusal(again, 2, "A key is made in a new file")
+    check_refusal(again, 2, "exists already. Choose another name")
     path.chmod(0o644)
     refused = optdp("aggregate", tmp_path, "--party", 0, "-x", 1, "--key", path, "--run", "r", "--parties", path)
     assert refused.returncode == 2

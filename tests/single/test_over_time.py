@@ -161,7 +161,7 @@ def test_from_the_file_to_the_ledger(more: str, tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path / "l.jsonl", 3, "1e-6", planned=True)
     ledger = ledger.add(out, count=5).add(out)
     assert ledger.spent == pytest.approx(Fraction(together["certified_epsilon"]), abs=1e-15)
-    with pytest.raises(CertificateError, match="would be spent"):
+    with pytest.raises(CertificateError, match="would bring the epsilon spent"):
         ledger.add(out)
 
 
@@ -344,13 +344,13 @@ BOTH = {"releases": 12, "total": Total(4, "1e-6")}
         (BOTH | {"total": {"epsilon": 0}}, "epsilon of total must be above 0"),
         (BOTH | {"total": {"epsilon": "1e-12"}}, "What a total leaves for each release must be at least"),
         (BOTH | {"total": {"epsilon": 1000}, "releases": 1}, "What a total leaves for each release must be larger"),
-        (BOTH | {"epsilon": 5}, "epsilon must be smaller than what the total leaves for each release"),
-        (BOTH | {"epsilon": "0.34"}, "epsilon must be smaller than what the total leaves for each release"),
+        (BOTH | {"epsilon": 5}, "epsilon must be smaller than what the total leaves for each of"),
+        (BOTH | {"epsilon": "0.34"}, "epsilon must be smaller than what the total leaves for each of"),
         (BOTH | {"epsilon": "0.1", "fallback_epsilon": 1}, "Found fallback_epsilon too"),
         (BOTH | {"fallback_epsilon": 1}, "Found fallback_epsilon too"),
         (BOTH | {"observer": Observer(known=2)}, "needs an epsilon"),
         (BOTH | {"observer": [Observer(known="all"), Observer(known="all", epsilon=1)]}, "needs an epsilon"),
-        (BOTH | {"observer": Observer(known="all"), "epsilon": "0.1"}, 'observers with known = "all"'),
+        (BOTH | {"observer": Observer(known="all"), "epsilon": "0.1"}, 'observer with known = "all"'),
         (BOTH | {"epsilon": "0.1", "method": "shifting"}, "no fallback"),
     ],
 )  # fmt: skip
