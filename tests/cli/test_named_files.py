@@ -79,7 +79,7 @@ def test_a_problem_reads_nothing_outside_its_folder(key: str, home: Path, call: 
     command = ("curve", "--out", home / "c.csv") if key == "series" else ("solve",)
     for name in ways_out(home, "named"):
         (home / "p.toml").write_text(named(NAMING[key], name))
-        call(command[0], home / "p.toml", *command[1:]).refused("must lie in its folder or below it")
+        call(command[0], home / "p.toml", *command[1:]).refused("in its own folder or below it")
         said = call(command[0], home / "p.toml", *command[1:]).err
         assert "--allow-outside" in said
         assert name in said
@@ -143,7 +143,7 @@ def test_an_order_reads_nothing_outside_its_folder(home: Path, call: Callable[..
     assert call("solve", home / "p.toml", "--out", home / "order.json").err == ""
     done = call("solve", home / "p.toml", "--out", away / "order.json")
     assert done.code == 0
-    assert "needs --allow-outside" in " ".join(done.err.split())
+    assert "use --allow-outside" in " ".join(done.err.split())
     held = json.loads((home / "order.json").read_text())
     (away / "x.csv").write_text("x\n1\n2\n5\n")
     orders = [away / "order.json"]
