@@ -142,16 +142,17 @@ def sweep(
     """
     place = None if out is None else Path(out)
     plan = plan_of(problem, Grid.of(grid), allow_outside)
-    with reporting(progress) as say, work.deadline(deadline) as clock:
-        try:
+    clock = work.Clock.of(deadline)
+    try:
+        with reporting(progress) as say, work.deadline(clock):
             return run(plan, place, scheduler, workers, fresh, say).rows
-        except Interrupted as stopped:
-            if not clock.rung:
-                raise
-            kept = "The same call goes on from there." if place is not None and stopped.done else "Allow more time."
-            raise SolverError(
-                f"{stopped.why}; {stopped.done:,} of {stopped.points:,} points are done. {kept}"
-            ) from None
+    except (Interrupted, work.DeadlineReached) as stopped:
+        if not clock.rung:
+            raise
+        if isinstance(stopped, work.DeadlineReached):
+            raise SolverError(stopped.advice) from None
+        kept = "The same call goes on from there." if place is not None and stopped.done else "Allow more time."
+        raise SolverError(f"{stopped.why}; {stopped.done:,} of {stopped.points:,} points are done. {kept}") from None
 
 
 def plan_of(problem: Any, grid: Grid, allow_outside: bool = False) -> Points:
