@@ -110,8 +110,8 @@ def claim(seen: str, known: str, epsilon: Fraction, largest: int, unit: bool) ->
     factor = odds_factor(epsilon)
     contributions = "0 or 1" if largest == 1 else f"any two numbers from 0 to {largest}"
     words = [
-        f"Whatever {seen} is published, the odds of someone whose knowledge of the other people is {known} about any "
-        f"one person change by at most a factor of {factor}, up or down.",
+        f"Whatever {seen} is published, someone whose knowledge of the other people is {known} will change their odds "
+        f"about any one person by at most a factor of {factor}, up or down.",
         "Odds about a person say how much likelier someone believes one contribution of that person to be than another "
         f"({contributions}). The promise holds for every {seen} that may be published, for every person who is "
         "counted, and whatever the odds were before. There are no exceptions, not even with a small probability.",
