@@ -113,13 +113,13 @@ def sweep(
     grid : mapping
         Keys of the problem's file (`"population.p"`) with lists of values.
     out : str or Path, optional
-        Write the table there (.parquet, .csv, .jsonl); an interrupted sweep goes on where it stopped.
+        Write the table there (.parquet, .csv, .jsonl); an interrupted sweep continues where it stopped.
     scheduler : str, optional
         The address of a dask cluster that solves the points.
     workers : int, optional
         Processes on this machine; 0 solves all points in this process and needs no dask.
     fresh : bool
-        Begin again instead of going on.
+        Start over instead of continuing.
     allow_outside : bool
         Whether the files that a problem file or its grid name may lie outside the problem file's folder.
     progress : bool or callable

@@ -128,7 +128,7 @@ BINOMIAL = '[population]\nkind = "binomial"\nn = 10\np = "0.5"\n'
         (HEAD + "total = {epsilon = 4, delta = 1e-6}\n" + BINOMIAL, "Found no releases"),
         (HEAD + "releases = 0\ntotal = {epsilon = 4}\n" + BINOMIAL, "releases must"),
         (HEAD + "releases = 12\ntotal = {epsilon = 4, delta = 1.5}\n" + BINOMIAL, "delta of total must be"),
-        (HEAD + 'releases = 12\ntotal = {epsilon = "0.2"}\n' + BINOMIAL, "what the total leaves for each of 12 releases"),
+        (HEAD + 'releases = 12\ntotal = {epsilon = "0.2"}\n' + BINOMIAL, "leaves for each of 12 releases"),
         (HEAD + "releases = 2\ntotal = {epsilon = 4}\nfallback_epsilon = 1\n" + BINOMIAL, "Remove one of them"),
         (HEAD + "releases = 2\ntotal = {delta = 1e-6}\n" + BINOMIAL, "total"),
     ],

@@ -152,7 +152,7 @@ def test_an_encrypted_key_is_opened_by_the_environment(place: Path, monkeypatch:
 def test_no_signature_of_another_key_or_artifact_passes(place: Path) -> None:
     path, other = place / "a.json", place / "b.json"
     digest = read(path).sha256
-    with pytest.raises(CertificateError, match="Found none"):
+    with pytest.raises(CertificateError, match="There is no signature"):
         check_signature(path, digest, place / "key.pub.pem")
     sign(other, read(other).sha256, place / "key.pem")
     shutil.copy(signature_path(other), signature_path(path))
