@@ -18,6 +18,7 @@ from typing import Any
 
 import optdp.work as work
 from optdp.errors import ProblemError, SolverError
+from optdp.extras import install
 from optdp.files.atomic import check_apart, write_bytes
 from optdp.files.models import named_file
 from optdp.kinds import KINDS
@@ -240,6 +241,6 @@ def _pool(scheduler: str | None, workers: int | None, points: int, warn: Say) ->
     if scheduler is not None:
         return cluster_pool(scheduler, warn)
     if workers is None and not dask_is_here():
-        warn("dask is not installed: one point after another, in this process. Every core: pip install 'optdp[dask]'")
+        warn(f"dask is not installed: one point after another, in this process. Every core: {install('dask')}")
         workers = 0
     return nullcontext(solved_here) if workers == 0 else local_pool(workers, points)
