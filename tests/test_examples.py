@@ -60,6 +60,7 @@ SAYS = {
     "two_guarantees.py": ["0.575", "0.609", "0.824", "1.261", "3.284"],
     "blanket_picture.py": ["1-LDP Laplace noise: gamma 0.6065"],
     "calibrate_shuffled_survey.py": ["5,000    3.6190", "at eps0 = 3: 2,243 people are enough"],
+    "observer_ladder.py": ["everybody else exactly         1.909", "geometric noise                3.284"],
     "one_count_or_all.py": ["2.606e-08", "1.150e-03"],
     "own_channel.py": ["eps0 of one report alone: 1.9459", "delta lies between"],
     "rounds.py": ["7      0.2261", "30     0.4921"],

@@ -17,11 +17,12 @@ from optdp import (
     ProblemError,
     SingleLTE,
     Solution,
+    library,
     solve,
     verify,
     verify_plan,
 )
-from optdp.loading import library, load_file
+from optdp.loading import load_file
 from optdp.recheck import recheck
 from optdp.recheck.verdict import Refused
 from tests.checkers import agrees
@@ -33,7 +34,7 @@ LARGEST_IN_TESTS = 2000
 """Plans for larger sums are left to the benchmarks."""
 
 
-@pytest.mark.parametrize("path", library(), ids=lambda path: f"{path.parent.name}/{path.stem}")
+@pytest.mark.parametrize("path", library.problems().values(), ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_problem_library(path: Path, tmp_path: Path) -> None:
     """Every file names its source, is solved, and does what it says to expect."""
     file = load_file(path, allow_outside=True)  # some data lie beside the repository

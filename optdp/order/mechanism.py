@@ -235,9 +235,9 @@ def _records(group: Any, number: int) -> NDArray[Any]:
 
 DISTANCES = ("kendall", "hamming")
 MEANING = (
-    "Order privacy: if people of one group exchanged their answers, whatever is released would be at most e^alpha "
-    "times more or less likely. It hides who in a group said what, not what was said: randomize the answers first. It "
-    "needs an honest shuffler."
+    "Order privacy: if the people of one group exchanged their answers among themselves, nothing that can be concluded "
+    "from the release would be more than e^alpha times likelier or less likely. It hides who in a group said what, not "
+    "what was said: randomize the answers first. It assumes an honest shuffler."
 )
 """What is promised."""
 MOST_THETA = 700

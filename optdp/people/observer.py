@@ -138,20 +138,22 @@ class Observer:
 
     @property
     def knows(self) -> str:
-        """What is known, as the end of a sentence: "to somebody who knows ..."."""
+        """What is known, as the end of a sentence: "against someone who knows ..."."""
         if self.known == "all":
-            return "everybody else's contribution exactly"
+            return "exactly what everyone else contributes"
         if self.between is not None and len(self.between[0]) == 2:
             low, high = (show(law[1]) for law in self.between)
             ground = f"that each other person's probability is somewhere between {low} and {high}"
         elif self.between is not None:
-            ground = "that each other person's law is somewhere between the two stated ones"
+            ground = "that each other person's distribution is somewhere between the two stated ones"
         elif self.margin is not None:
             ground = f"each other person's probability to within {show(self.margin)}"
         else:
-            ground = "the stated prior of everybody else"
-        people = "one of the others" if self.known == 1 else f"up to {self.known} of the others"
-        return f"{ground}, and {people} exactly" if self.known else ground
+            ground = "the stated prior of everyone else"
+        if not self.known:
+            return ground
+        people = "one of the others contributes" if self.known == 1 else f"up to {self.known} of the others contribute"
+        return f"{ground}, and exactly what {people}"
 
     def __repr__(self) -> str:
         more = "" if self.epsilon is None else f", epsilon {show(self.epsilon)}"
@@ -258,7 +260,7 @@ class Insider(Observer):
 
     @property
     def knows(self) -> str:
-        return f"{super().knows}, and all that one group of the others contributes"
+        return f"{super().knows}, and everything that one group of the others contributes"
 
     def _held(self, population: Population) -> Sequence[Sequence[int]]:
         return self.groups

@@ -105,8 +105,8 @@ def _multiple(given: Number | bool | None) -> Fraction | None:
     times = Fraction(1) if given is True else to_fraction(given, "never_worse")
     if not 1 <= times <= 1000:
         raise ProblemError(
-            f"never_worse must be true, or how often the error of geometric noise any sum may have, 1 to 1000. Found "
-            f"{show(times)}."
+            "never_worse must be true, or a number from 1 to 1000: how many times the error of geometric noise any sum "
+            f"may have. Found {show(times)}."
         )
     return times
 
@@ -207,13 +207,13 @@ class MultiLTE(Problem["PlanSolution"]):
         if len(units) > 1:
             listed = ", ".join(unit or "none" for unit in units)
             raise ProblemError(
-                f"All parties must count in one unit, for their sums are added. Found the units {listed}. Convert "
-                "them, or use the coefficients f."
+                f"All parties must count in the same unit, as their sums are added. Found {listed}. Convert them, or "
+                "use the coefficients f."
             )
         built = iter(made(list(chain.from_iterable(every))))
         worlds = [list(islice(built, len(parties))) for parties in every]
         if any(party.observer is not None for world in every[1:] for party in world):
-            raise ProblemError("A world of also must have no observer. Found one. Say a range instead of worlds.")
+            raise ProblemError("A world of also cannot have an observer. Remove it, or use a range instead of worlds.")
         common = None if file.observer is None else file.observer.build()
         own = [None if party.observer is None else party.observer.build() for party in file.parties]
         observer = [one or common for one in own] if any(own) else common
@@ -223,11 +223,11 @@ class MultiLTE(Problem["PlanSolution"]):
         count = len(self.parties)
         check_fallback(self.epsilon, self.fallback_epsilon)
         if type(self.honest) is not int or not 1 <= self.honest <= count:
-            raise ProblemError(f"honest must be a number of parties, 1 to {count}. Found {self.honest}.")
+            raise ProblemError(f"honest must be a number of parties from 1 to {count}. Found {self.honest}.")
         if str(self.tail) == "geometric":  # as of one entity
             raise ProblemError(
-                'The tables of a joint plan are finite, so that tail must be "margin" or "none". Found "geometric"; '
-                'whole tails are those of method = "divisible".'
+                'The tables of a joint plan are finite, so tail must be "margin" or "none". Found "geometric". For '
+                'geometric tails use method = "divisible".'
             )
         check_choices(self, method=Method, objective=Objective, contraction=Contraction, adjacency=Adjacency, tail=Tail)
         if len(self.f) != count or not all(type(one) is int and 1 <= abs(one) <= LARGEST_FACTOR for one in self.f):
@@ -272,7 +272,7 @@ class MultiLTE(Problem["PlanSolution"]):
         """Refuse what only some methods can be asked for."""
         if self.adjacency == "all" and self.method not in ("joint", "alone"):
             raise ProblemError(
-                f'adjacency = "all" is for method = "joint" or "alone": shares of noise protect unit steps. Found '
+                f'adjacency = "all" needs method = "joint" or "alone", as shares of noise protect unit steps. Found '
                 f'method = "{self.method}".'
             )
         asked = [name for name, on in (("never_worse", self.never_worse), ('tail = "none"', self.tail == "none")) if on]
@@ -322,11 +322,11 @@ class MultiLTE(Problem["PlanSolution"]):
             return
         if self.also:
             raise ProblemError(
-                'With method = "alone" there is one world, our own belief. Found also. Say a range instead.'
+                'With method = "alone" there is one world, our own belief. Remove also, and give observers a range.'
             )
         for i, one in enumerate(self.observers):
             if one.epsilon is not None:
-                raise ProblemError(f"The epsilon of a plan is that of all its observers. Found one of party {i}'s own.")
+                raise ProblemError(f"All observers of a plan have its epsilon. Remove that of party {i}'s observer.")
             try:
                 self.alone(i)
             except ProblemError as error:

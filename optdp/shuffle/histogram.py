@@ -47,10 +47,10 @@ from optdp.work import Progress, silent
 
 LARGEST_BINS = 10**7
 _MEANING = (
-    "Everybody sends one randomized value through a shuffler. Who sees them all, but not who sent which, learns no "
-    "more than (epsilon, delta)-DP allows, neighbours differing in one person's value. It needs an honest shuffler, "
-    "and that all n people randomize as they should; without the shuffler each message is private with local_epsilon "
-    "only."
+    "Everyone sends one randomized value through a shuffler. If one person's value were different, nothing that can be "
+    "concluded from all messages, without seeing who sent which, would be more than e^epsilon times likelier, plus "
+    "delta: (epsilon, delta)-differential privacy. It assumes an honest shuffler, and that all n people randomize as "
+    "stated; without the shuffler each message is private with local_epsilon only."
 )
 
 

@@ -79,7 +79,7 @@ def test_a_problem_reads_nothing_outside_its_folder(key: str, home: Path, call: 
     command = ("curve", "--out", home / "c.csv") if key == "series" else ("solve",)
     for name in ways_out(home, "named"):
         (home / "p.toml").write_text(named(NAMING[key], name))
-        call(command[0], home / "p.toml", *command[1:]).refused("must lie in its folder or below it")
+        call(command[0], home / "p.toml", *command[1:]).refused("in its own folder or below it")
         said = call(command[0], home / "p.toml", *command[1:]).err
         assert "--allow-outside" in said
         assert name in said
@@ -129,9 +129,9 @@ def test_compare_run_sweep_and_curve_ask_too(home: Path, call: Callable[..., Don
 
 
 def test_listing_problems_reads_nothing(home: Path, call: Callable[..., Done], monkeypatch: pytest.MonkeyPatch) -> None:
-    (home / "problems").mkdir()
-    (home / "problems" / "p.toml").write_text('title = "outside"\n' + named(POINTS, "/no/such/file"))
-    monkeypatch.chdir(home)
+    (home / "own").mkdir()
+    (home / "own" / "p.toml").write_text('title = "outside"\n' + named(POINTS, "/no/such/file"))
+    monkeypatch.setattr("optdp.library.FOLDER", home)
     done = call("problems")
     assert done.code == 0, done
     assert "outside" in done.out
@@ -143,7 +143,7 @@ def test_an_order_reads_nothing_outside_its_folder(home: Path, call: Callable[..
     assert call("solve", home / "p.toml", "--out", home / "order.json").err == ""
     done = call("solve", home / "p.toml", "--out", away / "order.json")
     assert done.code == 0
-    assert "needs --allow-outside" in " ".join(done.err.split())
+    assert "use --allow-outside" in " ".join(done.err.split())
     held = json.loads((home / "order.json").read_text())
     (away / "x.csv").write_text("x\n1\n2\n5\n")
     orders = [away / "order.json"]

@@ -36,7 +36,7 @@ OTHER = '[[parties]]\nkind = "binomial"\nn = 3\np = "0.5"\n'
 ENVIRONMENT = {**os.environ, "COLUMNS": "200", "PYTHONPATH": str(ROOT)}
 Done = subprocess.CompletedProcess[str]
 Places = Callable[[int], Path]
-UNVERIFIED = "the plan is not verified: its folder has not all of its files"
+UNVERIFIED = "the plan was not verified: some of its files are not in the folder"
 
 
 def optdp(*args: object, cwd: Path = ROOT) -> Done:
@@ -64,7 +64,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "party-0.json" not in done.stderr
     assert "2 parties, 2 surely honest" in done.stdout
     assert "2 party files" in done.stdout
-    assert "belief about one person" in done.stdout
+    assert "teach about any person" in done.stdout
     people = [Population.binomial(2, "0.5"), Population.binomial(3, "0.4"), Population.binomial(2, "0.3")]
     solve(MultiLTE(people, "1", method="geometric")).save(folder / "three")
     solve(MultiLTE(people[:2], "2", method="geometric")).save(folder / "other")
@@ -365,7 +365,7 @@ def test_a_party_that_is_told_to_end(home: Path, parties: Parties, places: Place
     (record,) = (tmp_path / "state-0").iterdir()
     drawn = record.read_bytes()
     parties.processes[0].send_signal(signal.SIGTERM)
-    check_failure(parties.end(0), 143, "ended by SIGTERM; what was drawn is on record: start the same run again")
+    check_failure(parties.end(0), 143, "ended by SIGTERM; what was drawn is recorded: start the same run again")
     assert record.read_bytes() == drawn
 
 
@@ -388,7 +388,7 @@ def test_a_run_has_one_report_and_one_opening(home: Path, parties: Parties, plac
     drawn = json.loads(record.read_text())
     assert (drawn["state"], drawn["run"], record.stat().st_mode & 0o777) == ("drawn", "2026-11", 0o600)
     parties.start(home / "two", 0, 3, listed, "--timeout", 1)
-    check_failure(parties.end(1), 2, "the input that it had at first")
+    check_failure(parties.end(1), 2, "was started with another input")
     assert json.loads(record.read_text()) == drawn
     for i, value in enumerate((2, 3)):
         parties.start(home / "two", i, value, listed, "--timeout", 600)
@@ -399,7 +399,7 @@ def test_a_run_has_one_report_and_one_opening(home: Path, parties: Parties, plac
     parties.start(home / "two", 0, 2, listed, "--timeout", 1)  # the other one is not there
     again = parties.end(4)
     assert (again.returncode, again.stdout) == (0, answers[0].stdout)
-    assert "was opened before; nobody was met" in again.stderr
+    assert "was finished before; shown from the record" in again.stderr
 
 
 @needs_mpyc
@@ -453,7 +453,7 @@ def test_party_key(tmp_path: Path) -> None:
     line = made.stdout.strip().splitlines()[-1]
     found = tomllib.loads(f"parties = [\n{line}\n]")["parties"]
     assert found == [{"host": "office.example", "port": 9007, "fingerprint": read_key(path).fingerprint}]
-    check_refusal(again, 2, "A key is made in a new file")
+    check_refusal(again, 2, "exists already. Choose another name")
     path.chmod(0o644)
     refused = optdp("aggregate", tmp_path, "--party", 0, "-x", 1, "--key", path, "--run", "r", "--parties", path)
     assert refused.returncode == 2

@@ -350,7 +350,7 @@ def test_lists(tmp_path: Path) -> None:
         ("", "must be a JSON file"),
         ("[[1, 2], [NaN]]", "Numbers must be finite"),
         ("[" * 99 + "]" * 99, "JSON may nest"),
-        ('{"n": 3, "n": 4, "groups": []}', "A key may stand once"),
+        ('{"n": 3, "n": 4, "groups": []}', "Each key may occur once"),
         ("[]", "must be a list of lists"),
         ("7", "must be a list of lists"),
         ('{"groups": {}}', "must be a list of lists"),
