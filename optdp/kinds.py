@@ -93,14 +93,14 @@ def solve(
     verbose: bool = False,
     options: Options | None = None,
 ) -> S:
-    """The best certified mechanism, plan, protocol or bound for a problem, whatever its kind.
+    """Find the best certified mechanism, plan, protocol or bound for a problem of any kind.
 
-    Interrupted (Ctrl-C), it returns the best that is certified so far, which may be the baseline; `status` says so.
+    If interrupted (Ctrl-C), it returns the best that is certified so far, perhaps the baseline; `status` says so.
 
     Parameters
     ----------
     problem : such as a `SingleLTE`, or what `load` returned.
-    backend : who solves linear programs; `optdp kinds` lists the backends.
+    backend : the solver of linear programs; `optdp kinds` lists those installed.
     progress : is called with what is being done; True prints it to stderr.
     deadline : seconds after which it ends as if interrupted; a kind that has no best so far raises SolverError.
     verbose : whether the solver of linear programs prints its own log.

@@ -54,7 +54,7 @@ _DOTTED = re.compile(r"""(?:\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+)++
 
 
 def load(path: str | Path, *, allow_outside: bool = False) -> Problem[Any]:
-    """The problem in a TOML file.
+    """Read the problem in a TOML file.
 
     Parameters
     ----------

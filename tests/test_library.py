@@ -98,6 +98,10 @@ def test_the_wheel_has_them_and_needs_no_clone(tmp_path: Path) -> None:
     """The package as it is unpacked, without the repository beside it."""
     (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
     zipfile.ZipFile(wheel).extractall(tmp_path / "there")
+    (metadata,) = (tmp_path / "there").glob("*.dist-info/METADATA")
+    shown = metadata.read_text()
+    assert "# optdp" in shown
+    assert not re.findall(r"\]\((?!https?://)", shown), "an index has no files beside README.md"
     code = "from optdp import library; print(library.FOLDER, len(library.problems()), *library.sets())"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path / "there", capture_output=True, text=True, check=True

@@ -16,7 +16,7 @@ import optdp
 ROOT = Path(optdp.__file__).parent
 FLOORS = (
     {"errors"},
-    {"work", "library"},
+    {"work", "library", "extras"},
     {"objects", "sheet", "kind"},
     {"numbers"},
     {"outcome", "programs", "files"},

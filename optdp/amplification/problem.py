@@ -235,15 +235,16 @@ def check_one_missing(problem: Problem[Any], *names: str) -> None:
 
 @frozen(eq=False, repr=False)
 class Amplification(Problem["AmplificationSolution"]):
-    """`n` people send one report each through a shuffler. Of `eps0`, `n`, `delta`, `epsilon` the one left out is found.
+    """`n` people each send one report through a shuffler. Give three of `eps0`, `n`, `delta`, `epsilon`; the fourth is
+    computed.
 
     Parameters
     ----------
-    randomizer : how each person randomizes, such as `KRR(10)`. For k-RR `k` may be left out instead, and the largest k
-        for a given gamma is found (for a given eps0 the smallest k from 3 on: there more values hide better).
-    eps0, n, delta, epsilon : local epsilon, people, probability of failure, epsilon of the shuffled reports.
+    randomizer : how each person randomizes, such as `KRR(10)`. For k-RR, `k` may be left out instead: then the largest
+        k for a given gamma is computed (for a given eps0, the smallest k of at least 3, as more values hide better).
+    eps0, n, delta, epsilon : local epsilon, number of people, delta and epsilon of the shuffled reports.
     method : "best", the smallest proved upper bound, or the name of one bound.
-    rounds : in how many rounds the same people report.
+    rounds : how often the same people report.
 
     Examples
     --------
@@ -337,14 +338,14 @@ def _histogram(counts: Sequence[int] | None) -> tuple[int, ...] | None:
 
 @frozen(eq=False, repr=False)
 class KRRCount(Problem["AmplificationSolution"]):
-    """`n` people answer by `k`-ary randomized response; `n_x0` of the other `n-1` hold `x0`, and so may the person.
+    """One count of `k`-ary randomized response by `n` people, of whom `n_x0` of the other `n-1` hold the value `x0`.
 
     Parameters
     ----------
     n, n_x0, k : how many people, how many of the others hold x0, and how many values there are.
-    eps0, epsilon, delta : of these the one left out is found.
-    counts : how many people hold each value, instead of `n`, `n_x0` and `k`: then the worst of its values is taken for
-        x0 (C, Corollary 1).
+    eps0, epsilon, delta : give two of them; the third is computed.
+    counts : how many people hold each value, instead of `n`, `n_x0` and `k`: then x0 is the worst of the values (C,
+        Corollary 1).
 
     Examples
     --------

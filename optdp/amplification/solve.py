@@ -27,20 +27,21 @@ LOWER = 1 << 15  # what is spent on a lower bound
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AmplificationSolution(Outcome):
-    """What shuffling promises. The truth lies between `value`, which is proved, and `lower`, which some data breaks.
+    """The guarantee of shuffled reports. The truth lies between `value`, which is proved, and `lower`, which some data
+    set violates.
 
     Parameters
     ----------
     problem : Amplification or KRRCount
-        What was asked for; `problem.unknown` names what `value` is.
+        The problem; `problem.unknown` names what `value` is.
     value : float
         The best proved bound.
     method : str
         Where it comes from.
     lower : float or None
-        What some data set breaks.
+        What some data set violates, so that no analysis can go beyond it.
     bounds : tuple of BoundRow
-        All bounds, with why those that do not apply do not.
+        All bounds, with the reason why where one does not apply.
     status, note, seconds
         How it was found.
 
@@ -199,7 +200,7 @@ def point(problem: Amplification, side: Literal["upper", "lower"]) -> float | No
 
 
 def profile(problem: Amplification, epsilons: Sequence[float]) -> list[tuple[float, float, float]]:
-    """The whole trade of epsilon for delta: between which bounds delta lies for each epsilon.
+    """The privacy profile: the bounds between which delta lies, for each epsilon.
 
     Parameters
     ----------
@@ -211,7 +212,7 @@ def profile(problem: Amplification, epsilons: Sequence[float]) -> list[tuple[flo
     Returns
     -------
     list of (epsilon, lower, upper)
-        Some data set breaks every delta below `lower`; `upper` is proved.
+        Some data set violates every delta below `lower`; `upper` is proved.
 
     Examples
     --------

@@ -58,7 +58,6 @@ app = typer.Typer(
     "the tables to deploy.\n\nStart here:  optdp solve sick-leave --out sick-leave.json\n\n"
     "For a problem of your own:  optdp init",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

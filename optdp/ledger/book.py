@@ -38,23 +38,24 @@ _RECEIPT = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Ledger(Public):
-    """A ledger as its file says. Made by `Ledger.create` and `Ledger.read`; `add` records a release.
+    """A record of releases and of how much of a total they spend. `Ledger.create` starts one, `Ledger.read` opens one;
+    `add` records a release.
 
     Parameters
     ----------
     path : Path
-        Where it lies.
+        Its file.
     epsilon, delta : Fraction
-        The total that all releases together must keep to.
+        The total that all releases together must not exceed.
     planned : bool
         Whether the epsilons of all releases were fixed before the first one.
     note, begun : str
-        What it is for, and when it was begun (UTC).
+        What it is for, and when it was started (UTC).
     entries : tuple
         What was released: `number`, `artifact` (its digest), `epsilon` (the ordinary one), `count`, `about`, `time`,
         `sum`, `receipt`.
     receipt : str
-        The digest of the last line. Keep it: a ledger that was put back to an earlier state does not have it.
+        The digest of the last line. Keep it: a ledger that was reset to an earlier state does not contain it.
     public_key : str or None
         The key that signed the last state.
 
@@ -312,7 +313,7 @@ def _check_signed(path: str | Path, found: Chain, key: Any) -> None:
     if seal.public_key != key.public_bytes_raw().hex():
         raise CertificateError(f"{name} is signed with another key than the given one.")
     if not signature.is_valid(key, bytes.fromhex(seal.signature), bytes.fromhex(seal.last)):
-        raise CertificateError(f"The signature of {name} is not valid: one of them was changed. Do not use it.")
+        raise CertificateError(f"The signature of {name} is not valid: it was forged or changed. Do not use it.")
 
 
 def _check_receipt(path: str | Path, found: Chain, receipt: str) -> None:

@@ -64,7 +64,7 @@ SAMPLE, GOLDEN = 200, (math.sqrt(5.0) - 1.0) / 2.0
 
 @dataclass(frozen=True, eq=False)
 class Groups(Public):
-    """Who is shuffled with whom: groups of the records `0..n-1`. Make them with `Groups.of`.
+    """Who is shuffled with whom: groups of the records `0..n-1`. Create them with `Groups.of`.
 
     Parameters
     ----------

@@ -89,14 +89,14 @@ def _epsilon(given: Number | None) -> Fraction | None:
 
 @attrs.frozen(repr=False, slots=False)
 class Observer:
-    """What somebody may know about the people; the guarantee holds for every such observer.
+    """What someone may know about the people; the guarantee holds against every such observer.
 
     Parameters
     ----------
-    between : two probabilities of contributing 1, or two laws of contributions `0..D`: each other person's law lies
-        anywhere between them, and need not be the same for all. By default everybody follows the population's law.
-    margin : so much around the probability of each kind of person of the population, instead of `between`.
-    known : up to so many of the others are known exactly; "all" is ordinary differential privacy.
+    between : two probabilities of contributing 1, or two distributions of contributions `0..D`: each other person's
+        lies anywhere between them, not necessarily the same for all. By default everyone's is the population's.
+    margin : instead of `between`, how far each probability may be from that of the population.
+    known : how many of the others the observer may know exactly; "all" is ordinary differential privacy.
     epsilon : the privacy against this observer; by default the problem's.
 
     Examples

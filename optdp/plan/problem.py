@@ -128,20 +128,20 @@ def _watching(given: Observer | Sequence[Observer | None] | None) -> Observer | 
 
 @frozen(eq=False, repr=False, slots=False)
 class MultiLTE(Problem["PlanSolution"]):
-    """The best tables for several entities whose reports are added before anybody sees them.
+    """The best tables for several entities whose reports are added up before anyone sees them.
 
     Parameters
     ----------
     parties : who is counted by each entity. The entities are independent of each other.
     epsilon : the wanted privacy of every person, under the priors, for one whole contribution.
-    honest : how many parties are surely honest; the others may tell the observer all they know. By default all.
+    honest : how many parties are assumed honest; the others may tell the observer all they know. By default all.
     method : "best" (the most accurate of all that apply, with a table of them), "joint" (one plan for all),
         "divisible" (section VI: each designs alone), "geometric" (the baseline), "alone" (each table is private on
         its own), "seeded" (all parties are honest and share a secret word), or "inside" (one table of the total, from
         which the release is drawn inside a secure computation; three parties or more, most of them honest). By default
         "best".
     objective : the mean "mae" or "mse" of the aggregate.
-    fallback_epsilon : also ordinary differential privacy of every table at this level, whatever anybody knows.
+    fallback_epsilon : also require ordinary differential privacy of every table at this level, whatever anyone knows.
     f : the coefficients of a weighted sum, integers; all 1 by default.
     divisor : a public number that the aggregate is divided by (an average).
     also : further worlds, each with one population for each party, in which the same privacy must hold.
@@ -149,12 +149,12 @@ class MultiLTE(Problem["PlanSolution"]):
         "none" or "algorithm-5" (appendix B).
     adjacency : "unit" protects each unit step at its share of epsilon (the paper); "all" any two contributions of a
         person at epsilon.
-    tail : "margin" lets the outputs of a joint plan leave the range of `f x` somewhat; "none" keeps them inside.
-    never_worse : True, or a multiple: given any sum of all parties, a joint plan has at most so many times the mean
-        absolute error of geometric noise. By default only the mean over all sums counts.
+    tail : "margin" lets the outputs of a joint plan go a little beyond the range of `f x`; "none" keeps them inside.
+    never_worse : True, or a multiple: whatever the sum of all parties, the mean absolute error of a joint plan is at
+        most this many times that of geometric noise. By default only the mean over all sums counts.
     observer : an `Observer` for the people of every party, or a list with one, or None, for each party's own: the
-        guarantee holds for everybody who knows so much about the others. In a joint plan, that is about the people of
-        all parties; with "alone" about those of the person's own, and anything about other parties.
+        guarantee holds against anyone who knows that much about the others. In a joint plan, these are the people of
+        all parties; with "alone", those of the person's own party, and anything may be known about other parties.
 
     Examples
     --------

@@ -28,7 +28,7 @@ from optdp.work import Progress, silent
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PlanSolution(Designed[MultiLTE, PlanCertificate]):
-    """What came out for several entities: a table for each, their joint certificate, and the numbers asked for first.
+    """The solution for several entities: a table for each, their joint certificate, and the main figures.
 
     `status` is "optimal", "local optimum", "work limit", "designed alone", "each alone", "baseline" or "interrupted";
     of a release that is drawn inside, what the solver said, usually "optimal". `bound_for` says of what the lower bound

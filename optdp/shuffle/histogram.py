@@ -68,13 +68,13 @@ def _names(labels: Sequence[str] | None) -> tuple[str, ...] | None:
 
 @frozen(eq=False, repr=False)
 class ShuffleHistogram(Problem["HistogramSolution"]):
-    """`n` people hold one of `k` values each, `0..k-1` or `labels`; wanted is how many hold each.
+    """A histogram of the values of `n` people, each of whom holds one of `k` values: `0..k-1`, or `labels`.
 
     Parameters
     ----------
     k : how many values there are; left out if labels are given.
     n : how many people there are.
-    epsilon, delta, eps0 : of these the one left out is found; without eps0 the largest that keeps the promise.
+    epsilon, delta, eps0 : give two of them; the third is computed. eps0 is then the largest that keeps the promise.
     labels : the values, if they are not 0..k-1.
     estimator : "likelihood", "projection" or "inversion".
 

@@ -80,11 +80,11 @@ def _mse(value: Number | None) -> Fraction | None:
 
 @frozen(eq=False, repr=False)
 class RealSum(Problem["RealSumSolution"]):
-    """`n` people hold a number in [low, high] each; wanted is their sum, or their average.
+    """The sum, or the average, of one number in [low, high] from each of `n` people.
 
-    Given `n`, `epsilon`, `delta` the best `k` and `gamma` are found; `k` may be given. With `k` and `gamma` given leave
-    out `epsilon` or `delta`: it is found. `average_mse` is the mean squared error that is wanted of the average:
-    without `n` the least n that reaches it is found (the error of the sum grows with n, that of the average falls).
+    Given `n`, `epsilon` and `delta`, the best `k` and `gamma` are computed; `k` may be given. With `k`, `gamma` leave
+    out `epsilon` or `delta` to have it computed. `average_mse` is the wanted mean squared error of the average: without
+    `n`, the smallest n that reaches it is computed (the error of the sum grows with n, that of the average falls).
 
     Parameters
     ----------

@@ -66,17 +66,17 @@ def meaning(problem: SingleLTE) -> str:
 
 @dataclass(frozen=True)
 class Certificate(Public):
-    """What is proved of one noise matrix.
+    """What is proved about one noise matrix.
 
     Epsilons and errors are upper bounds, computed from the table's integers in ball arithmetic. An epsilon of None is
-    infinite: some output tells two secrets apart for certain.
+    infinite: some output distinguishes two secrets with certainty.
 
     Parameters
     ----------
     epsilon : Fraction or None
         Privacy under the prior, or against the first observer, as the problem's adjacency defines it.
     ordinary_epsilon : Fraction or None
-        Ordinary differential privacy, with no assumption about anybody.
+        Ordinary differential privacy, which assumes nothing about anyone.
     mae, mse : Fraction
         Mean absolute and mean squared error under the prior.
     worst_error : Fraction

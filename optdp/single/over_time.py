@@ -43,7 +43,7 @@ def _delta(given: Number) -> Fraction:
 
 @attrs.frozen(repr=False)
 class Total:
-    """What all releases together may give away about anybody: ordinary (epsilon, delta)-differential privacy.
+    """What all releases together may give away about anyone: ordinary (epsilon, delta)-differential privacy.
 
     Parameters
     ----------

@@ -95,13 +95,14 @@ def _shares(given: Sequence[Number] | None) -> tuple[Fraction, ...] | None:
 
 @frozen(eq=False, repr=False)
 class SingleLTE(Problem["Solution"]):
-    """The best noise matrix for one entity that knows the prior of its people's sum.
+    """The best noise matrix for one entity that publishes a noisy sum over its people.
 
     Parameters
     ----------
-    population : who is counted; or several priors, under each of which the guarantee must hold (robust design).
+    population : the prior: who is counted, and how likely each contribution is; or several priors, under each of which
+        the guarantee must hold (robust design).
     epsilon : the wanted privacy under the prior, for one person's whole contribution; may be left out with a `total`.
-    fallback_epsilon : also ordinary differential privacy at this level, whatever anybody knows.
+    fallback_epsilon : also require ordinary differential privacy at this level, whatever anyone knows.
     tail : "geometric" lets outputs leave `0..last` as in Theorem 1; "none" keeps them inside.
     never_worse : no input has a larger mean absolute error than under geometric noise (condition (3)).
     objective : the mean "mae" or "mse" under the prior.
@@ -109,11 +110,12 @@ class SingleLTE(Problem["Solution"]):
     method : "lp" (optimal), "shifting" (Algorithm 2 with Remark 7), or "geometric" (the baseline).
     weights : with several priors, how much each counts in the objective; by default only the first.
     form : "table", a row of probabilities for each input; or "additive", one law of noise that is added to every input.
-    observer : an `Observer` or several: the guarantee holds for each of them. By default one who knows exactly the
-        population; then that is all that the guarantee rests on.
-    releases, total : so many releases from the same table, about the same people, are together to keep this `Total` of
-        ordinary differential privacy. The largest ordinary epsilon of each is found; it is the `fallback_epsilon`, and
-        without an `epsilon` under the prior it is the `epsilon`, for an observer who knows everybody else.
+    observer : an `Observer` or several: the guarantee holds against each of them. By default one who knows exactly the
+        population; the guarantee then assumes exactly this prior.
+    releases, total : how many releases are drawn from the table about the same people, and the `Total` of ordinary
+        differential privacy that they must keep together. The largest ordinary epsilon of each is computed; it is the
+        `fallback_epsilon`, and without an `epsilon` under the prior also the `epsilon`, against an observer who knows
+        everyone else.
 
     Examples
     --------

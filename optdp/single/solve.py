@@ -49,7 +49,7 @@ MARGINS = (1e-9, 1e-6, 1e-3)
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Solution(Designed[SingleLTE, Certificate]):
-    """What came out for one entity: the mechanism, its certificate, and the numbers that a person asks for first.
+    """The solution for one entity: the mechanism, its certificate, and the main figures.
 
     `status` is "optimal", "heuristic", "baseline", "interrupted", or whatever a solver said. Besides the fields there
     are `mae`, `mse`, `baseline_mae`, `ordinary_mae`, `no_data_mae`, `gap`, `summary()` and `save(path)`.

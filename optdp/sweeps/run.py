@@ -18,6 +18,7 @@ from typing import Any
 
 import optdp.work as work
 from optdp.errors import ProblemError, SolverError
+from optdp.extras import install
 from optdp.files.atomic import check_apart, write_bytes
 from optdp.files.models import named_file
 from optdp.kinds import KINDS
@@ -113,13 +114,13 @@ def sweep(
     grid : mapping
         Keys of the problem's file (`"population.p"`) with lists of values.
     out : str or Path, optional
-        Write the table there (.parquet, .csv, .jsonl); an interrupted sweep goes on where it stopped.
+        Write the table there (.parquet, .csv, .jsonl); an interrupted sweep continues where it stopped.
     scheduler : str, optional
         The address of a dask cluster that solves the points.
     workers : int, optional
         Processes on this machine; 0 solves all points in this process and needs no dask.
     fresh : bool
-        Begin again instead of going on.
+        Start over instead of continuing.
     allow_outside : bool
         Whether the files that a problem file or its grid name may lie outside the problem file's folder.
     progress : bool or callable
@@ -240,6 +241,6 @@ def _pool(scheduler: str | None, workers: int | None, points: int, warn: Say) ->
     if scheduler is not None:
         return cluster_pool(scheduler, warn)
     if workers is None and not dask_is_here():
-        warn("dask is not installed: one point after another, in this process. Every core: pip install 'optdp[dask]'")
+        warn(f"dask is not installed: one point after another, in this process. Every core: {install('dask')}")
         workers = 0
     return nullcontext(solved_here) if workers == 0 else local_pool(workers, points)

@@ -74,7 +74,7 @@ def test_what_exceeds_the_total_is_refused_and_nothing_is_written(tmp_path: Path
     assert optdp("add", path, artifacts / "half.json", "--count", 2).code == 0
     before = state(tmp_path)
     optdp("add", path, artifacts / "half.json").refused("to 1.5, above the total of 1.2", 1)
-    optdp("add", path, artifacts / "tenth.json", "--count", 3).refused("released 3 times", 1)
+    optdp("add", path, artifacts / "tenth.json", "--count", 3).refused("tenth.json 3 times", 1)
     assert state(tmp_path) == before
     assert optdp("add", path, artifacts / "tenth.json", "--count", 2).code == 0  # just what was left
 

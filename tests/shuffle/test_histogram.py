@@ -164,7 +164,7 @@ def test_files() -> None:
         ({"k": 1, "n": 10, "epsilon": 1, "delta": "1e-3"}, "k must be from 2"),
         ({"k": 3, "epsilon": 1, "delta": "1e-3"}, "n must be a whole number"),
         ({"k": 3, "n": 10, "epsilon": 1}, "Leave out exactly one of epsilon, delta and eps0.*delta"),
-        ({"k": 3, "n": 10, "epsilon": 1, "delta": "0.1", "eps0": 2}, "Missing: none"),
+        ({"k": 3, "n": 10, "epsilon": 1, "delta": "0.1", "eps0": 2}, "Left out: none"),
         ({"k": 3, "n": 10, "epsilon": 1, "delta": 2}, "delta must be"),
         ({"k": 3, "n": 10, "epsilon": "nan", "delta": "0.1"}, "epsilon must be"),
         ({"k": 3, "n": 10, "epsilon": 1, "delta": "0.1", "labels": ["a", "b"]}, "a label for each of the 3"),

@@ -96,8 +96,9 @@ def _mae(value: Number | None) -> Fraction | None:
 
 @frozen(eq=False, repr=False)
 class MetricShuffle(Problem["MetricSolution"]):
-    """A shuffled sum. Give `epsilon` and the noise is found; give the noise and the profile is found; give both and
-    the claim is checked. Leave out `n` and give `mae`, and the least number of people for this accuracy is found.
+    """A shuffled sum with metric privacy. Give `epsilon` to have the noise computed, the noise to have the profile
+    computed, or both to have the claim checked. Leave out `n` and give `mae` to have the smallest number of people for
+    this accuracy computed.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ class MetricShuffle(Problem["MetricSolution"]):
     local_epsilon : for hybrid, what one message may give away, per unit.
     mae : the wanted mean absolute error.
     query : "sum" or "average".
-    quantum : one bit of a message stands for so much (D, appendix G).
+    quantum : how much one bit of a message stands for (D, appendix G).
     dimensions : 1 or 2.
 
     Examples
@@ -227,7 +228,7 @@ class MetricShuffle(Problem["MetricSolution"]):
 
     @property
     def meaning(self) -> str:
-        """What is claimed, and of whom."""
+        """What is promised, and on what assumptions."""
         return _HONEST if self.shuffler == "honest" else _COMPROMISED
 
     def figures(self) -> dict[str, Any]:
