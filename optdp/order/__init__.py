@@ -9,6 +9,7 @@ KINDS = (
         problem="optdp.order.problem:OrderShuffle",
         solve="optdp.order.solve:solve_order",
         target="optdp.order.solve:check_target",
+        formulate="optdp.order.statement:statements",
         read="optdp.order.format:read_order",
         verify="optdp.order.format:verify_order",
         files={"groups": ("points", "graph", "data", "file"), "study": ("data",)},
