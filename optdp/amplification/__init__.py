@@ -5,7 +5,7 @@ from optdp.kind import Kind
 KINDS = (
     Kind(
         "amplification",
-        "what shuffling buys: the missing one of epsilon, delta, eps0, n",
+        "how much privacy shuffling adds: the missing one of epsilon, delta, eps0 and n",
         problem="optdp.amplification.problem:Amplification",
         solve="optdp.amplification.solve:solve_shuffled",
         bounded=True,
@@ -14,7 +14,7 @@ KINDS = (
     ),
     Kind(
         "krr-count",
-        "what an observer of one count of shuffled randomized response learns",
+        "what a single count of shuffled randomized response gives away",
         problem="optdp.amplification.problem:KRRCount",
         solve="optdp.amplification.solve:solve_counted",
         bounded=True,

@@ -5,7 +5,7 @@ from optdp.kind import Kind
 KINDS = (
     Kind(
         "order-shuffle",
-        "a shuffle within groups that keeps trends: the order of least sensitivity",
+        "a shuffle within groups that keeps local trends, and the best order for it",
         problem="optdp.order.problem:OrderShuffle",
         solve="optdp.order.solve:solve_order",
         target="optdp.order.solve:check_target",

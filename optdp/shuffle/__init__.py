@@ -21,7 +21,7 @@ KINDS = (
     ),
     Kind(
         "real-sum",
-        "the sum of numbers by one shuffled message from everybody",
+        "the sum of numbers, from one shuffled message for each person",
         problem="optdp.shuffle.real_sum:RealSum",
         solve="optdp.shuffle.real_sum:solve_real_sum",
         run="optdp.shuffle.real_sum:RealSumProtocol",
