@@ -126,15 +126,16 @@ def solve(
         able = " and ".join(other.name for other in KINDS.values() if other.linear)
         raise ProblemError(f"Backends and their options are for {able}. Found kind {kind.name}: leave them out.")
     shown = verbosely(verbose) if verbose else nullcontext()
-    with reporting(progress) as say, work.deadline(deadline) as clock, shown, solving(backend, options):
-        try:
+    clock = work.Clock.of(deadline)
+    try:
+        with reporting(progress) as say, work.deadline(clock), shown, solving(backend, options):
             found: Any = run(problem, find_backend(backend).name, say)
-        except work.DeadlineReached as reached:
-            if not clock.rung:  # whoever set it answers it
-                raise
-            raise SolverError(reached.advice) from None
-        stop = work.stopped()
-        if stop is not None and found.status == "interrupted":
-            found = replace(found, note="; ".join(filter(None, (f"{stop.why}: the best so far", found.note))))
-        answer: S = found
-        return answer
+            stop = work.stopped()
+            if stop is not None and found.status == "interrupted":
+                found = replace(found, note="; ".join(filter(None, (f"{stop.why}: the best so far", found.note))))
+            answer: S = found
+            return answer
+    except work.DeadlineReached as reached:
+        if not clock.rung:  # whoever set it answers it
+            raise
+        raise SolverError(reached.advice) from None

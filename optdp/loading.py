@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from optdp import library
 from optdp.errors import ProblemError
 from optdp.files.models import Documented, Problem, checked, file_model, named_file, read_text
 from optdp.kind import Kind
@@ -79,6 +80,30 @@ def load(path: str | Path, *, allow_outside: bool = False) -> Problem[Any]:
     'epsilon'
     """
     return load_file(path, allow_outside=allow_outside).problem
+
+
+def load_problem(name: str | Path, *, allow_outside: bool = False) -> Problem[Any]:
+    """A problem that comes with optdp, by its name; or the one in a file, as the command line finds it.
+
+    Parameters
+    ----------
+    name : str or Path
+        A name that `optdp problems` lists, or a file, which wins.
+    allow_outside : bool
+        As for `load`.
+
+    Returns
+    -------
+    SingleLTE, MultiLTE, Amplification, ...
+        The problem that its `kind` names.
+
+    Examples
+    --------
+    >>> from optdp import load_problem
+    >>> load_problem("sick-leave").epsilon
+    Fraction(3, 10)
+    """
+    return load(library.place(name), allow_outside=allow_outside)
 
 
 def load_file(path: str | Path, *, allow_outside: bool = False) -> ProblemFile:
@@ -144,17 +169,3 @@ def schema() -> dict[str, Any]:
     """The JSON Schema of all problem files."""
     models = [file_model(problem_class(kind)) for kind in KINDS.values()]
     return TypeAdapter(reduce(or_, models)).json_schema()
-
-
-def homes() -> tuple[Path, ...]:
-    """Where a folder `problems/` is looked for: here, and beside the package."""
-    return (Path.cwd(), Path(__file__).resolve().parent.parent)
-
-
-def library() -> list[Path]:
-    """The problem files of the instance library; the lists in its folder `sets` are none."""
-    found = (
-        [path for path in sorted((home / "problems").rglob("*.toml")) if path.parent != home / "problems" / "sets"]
-        for home in homes()
-    )
-    return next(filter(None, found), [])

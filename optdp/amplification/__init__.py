@@ -1,6 +1,6 @@
 """What shuffling buys: bounds of every sort, the best of them, and what no analysis can go below (B, C)."""
 
-from optdp.kind import Kind
+from optdp.kind import Kind, Start
 
 KINDS = (
     Kind(
@@ -11,6 +11,12 @@ KINDS = (
         bounded=True,
         point="optdp.amplification.solve:point",
         files={"randomizer": ("csv",)},
+        start=Start(
+            release="nothing yet: I want to know what shuffling buys",
+            noise="each person adds noise, then a shuffler takes the names off",
+            sees="the observer sees all shuffled answers",
+            file="optdp.amplification:amplification.toml",
+        ),
     ),
     Kind(
         "krr-count",
@@ -18,5 +24,11 @@ KINDS = (
         problem="optdp.amplification.problem:KRRCount",
         solve="optdp.amplification.solve:solve_counted",
         bounded=True,
+        start=Start(
+            release="nothing yet: I want to know what shuffling buys",
+            noise="each person adds noise, then a shuffler takes the names off",
+            sees="the observer sees how often one answer was given",
+            file="optdp.amplification:krr-count.toml",
+        ),
     ),
 )

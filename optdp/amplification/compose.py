@@ -47,6 +47,7 @@ from optdp.amplification.bounds import BOUNDS, FINE, Bound, Setting, leader
 from optdp.amplification.calibrate import LARGEST_EPSILON
 from optdp.amplification.randomizers import Floats
 from optdp.errors import ProblemError
+from optdp.extras import install
 from optdp.numbers.exact import check_between, check_whole
 from optdp.numbers.roots import edge
 
@@ -180,7 +181,7 @@ def _dp_accounting(module: str) -> Any:
     try:
         return importlib.import_module(f"dp_accounting.pld.{module}")
     except ImportError:
-        raise ProblemError("Composition needs dp-accounting: pip install 'optdp[accounting]'") from None
+        raise ProblemError(f"Composition needs dp-accounting: {install('accounting')}.") from None
 
 
 def _pmf(losses: Losses) -> Any:

@@ -10,9 +10,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from optdp import library
 from optdp.errors import ProblemError
 
-ProblemPath = Annotated[Path, typer.Argument(help="A problem file (TOML). `optdp problems` lists some.")]
+PROBLEM: dict[str, Any] = {
+    "parser": library.place,
+    "metavar": "PROBLEM",
+    "autocompletion": lambda incomplete: [name for name in library.problems() if name.startswith(incomplete)],
+}
+"""An argument that is a problem: a file or a name."""
+ProblemPath = Annotated[
+    Path, typer.Argument(help="A problem file (TOML), or a name that `optdp problems` lists.", **PROBLEM)
+]
 ArtifactPath = Annotated[Path, typer.Argument(help="An artifact that `optdp solve --out` wrote.")]
 Deadline = Annotated[
     float | None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import optdp.work as work
-from optdp.cli.arguments import AllowOutside, AsJson, Deadline
+from optdp.cli.arguments import PROBLEM, AllowOutside, AsJson, Deadline
 from optdp.cli.printing import out, plain, print_json, show, working
 from optdp.errors import ProblemError
 from optdp.files.atomic import check_apart, check_writable, write_bytes
@@ -28,7 +28,11 @@ LEAST_MEMORY, SHARE = 4.0, 0.8
 def compare(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(help="Problem files; or files of results, which are shown together.", show_default=False),
+        typer.Argument(
+            help="Problems, by file or name; or files of results, which are shown together.",
+            show_default=False,
+            **PROBLEM,
+        ),
     ] = None,
     problem_set: Annotated[
         str, typer.Option("--set", help="A problem set: smoke, small, paper, hard.", metavar="NAME")

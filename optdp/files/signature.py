@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from optdp.errors import ArtifactError, CertificateError, ProblemError
+from optdp.extras import install
 from optdp.files import atomic, canonical
 from optdp.work.account import EffortError
 
@@ -202,5 +203,5 @@ def _cryptography() -> tuple[Any, Any]:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
-        raise ProblemError("Signatures need cryptography. Install it: pip install 'optdp[sign]'.") from None
+        raise ProblemError(f"Signatures need cryptography. Install it: {install('sign')}.") from None
     return serialization, ed25519

@@ -1,6 +1,6 @@
 """Order-private shuffling: who is grouped with whom, the reference order, and the Mallows shuffle around it (E)."""
 
-from optdp.kind import Kind
+from optdp.kind import Kind, Start
 
 KINDS = (
     Kind(
@@ -12,5 +12,11 @@ KINDS = (
         read="optdp.order.format:read_order",
         verify="optdp.order.format:verify_order",
         files={"groups": ("points", "graph", "data", "file"), "study": ("data",)},
+        start=Start(
+            release="the answers themselves, shuffled within groups",
+            noise="nobody: answers are exchanged within groups",
+            sees="everybody sees the shuffled answers, and from which part of the data they come",
+            file="optdp.order:order-shuffle.toml",
+        ),
     ),
 )

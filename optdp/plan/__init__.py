@@ -1,6 +1,6 @@
 """Several locally trusted entities of whom only the sum is seen: plans, and the secure sum that runs them (A, VI)."""
 
-from optdp.kind import Kind
+from optdp.kind import Kind, Start
 
 KINDS = (
     Kind(
@@ -13,5 +13,11 @@ KINDS = (
         formulate="optdp.plan.statements:statements",
         bounded=True,
         measure="optdp.comparison.measure:Plan",
+        start=Start(
+            release="one number: a count, a sum or an average",
+            noise="several parties, each of which holds the data of its own people",
+            sees="each party sees its own people's data; everyone else sees the sum of the reports",
+            file="optdp.plan:multi-lte.toml",
+        ),
     ),
 )

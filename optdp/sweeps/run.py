@@ -18,6 +18,7 @@ from typing import Any
 
 import optdp.work as work
 from optdp.errors import ProblemError, SolverError
+from optdp.extras import install
 from optdp.files.atomic import check_apart, write_bytes
 from optdp.files.models import named_file
 from optdp.kinds import KINDS
@@ -142,16 +143,17 @@ def sweep(
     """
     place = None if out is None else Path(out)
     plan = plan_of(problem, Grid.of(grid), allow_outside)
-    with reporting(progress) as say, work.deadline(deadline) as clock:
-        try:
+    clock = work.Clock.of(deadline)
+    try:
+        with reporting(progress) as say, work.deadline(clock):
             return run(plan, place, scheduler, workers, fresh, say).rows
-        except Interrupted as stopped:
-            if not clock.rung:
-                raise
-            kept = "The same call goes on from there." if place is not None and stopped.done else "Allow more time."
-            raise SolverError(
-                f"{stopped.why}; {stopped.done:,} of {stopped.points:,} points are done. {kept}"
-            ) from None
+    except (Interrupted, work.DeadlineReached) as stopped:
+        if not clock.rung:
+            raise
+        if isinstance(stopped, work.DeadlineReached):
+            raise SolverError(stopped.advice) from None
+        kept = "The same call goes on from there." if place is not None and stopped.done else "Allow more time."
+        raise SolverError(f"{stopped.why}; {stopped.done:,} of {stopped.points:,} points are done. {kept}") from None
 
 
 def plan_of(problem: Any, grid: Grid, allow_outside: bool = False) -> Points:
@@ -239,6 +241,6 @@ def _pool(scheduler: str | None, workers: int | None, points: int, warn: Say) ->
     if scheduler is not None:
         return cluster_pool(scheduler, warn)
     if workers is None and not dask_is_here():
-        warn("dask is not installed: one point after another, in this process. Every core: pip install 'optdp[dask]'")
+        warn(f"dask is not installed: one point after another, in this process. Every core: {install('dask')}")
         workers = 0
     return nullcontext(solved_here) if workers == 0 else local_pool(workers, points)

@@ -16,6 +16,7 @@ import pytest
 from optdp.artifact import open_artifact
 from optdp.errors import ArtifactError, ProblemError
 from optdp.export import export
+from optdp.extras import install
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.recheck import Refused, recheck
 from optdp.single.format import Artifact, to_json, write
@@ -112,7 +113,7 @@ def test_a_missing_pyarrow_is_one_helpful_line(
     sample: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ProblemError, match=re.escape("pip install 'optdp[parquet]'")):
+    with pytest.raises(ProblemError, match=re.escape(install("parquet"))):
         export(sample, "parquet", tmp_path)
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
 
+from optdp.extras import install
 from tests.command_line import in_process
 from tests.spelling import as_written
 
@@ -85,8 +88,16 @@ def test_compare_shows_the_real_epsilon_before_and_after() -> None:
         assert row["mae"] == pytest.approx(0.317242, rel=1e-3)
 
 
+def test_a_shell_completes_the_names_of_problems() -> None:
+    program = shutil.which("optdp", path=sysconfig.get_path("scripts"))
+    assert program
+    asked = {"_OPTDP_COMPLETE": "complete_bash", "COMP_WORDS": "optdp solve paper-a/two-h", "COMP_CWORD": "2"}
+    done = subprocess.run([program], capture_output=True, text=True, env={**os.environ, **asked}, check=False)
+    assert done.stdout.split() == ["paper-a/two-halls-divisible"]
+
+
 def test_lists() -> None:
-    assert "sick-leave.toml" in optdp("problems").stdout
+    assert "sick-leave " in optdp("problems").stdout
     assert "single-lte" in optdp("kinds").stdout
     schema = json.loads(optdp("schema").stdout)
     assert "population" in schema["$defs"]["SingleLTEFile"]["properties"]
@@ -152,7 +163,7 @@ def test_bad_options(artifact: Path, tmp_path: Path) -> None:
         (("solve", SICK_LEAVE, "--out", tmp_path), 2, "folder"),
         (("solve", SICK_LEAVE, "--backend", "magic"), 2, "highs, highs-simplex"),
         (("solve", SICK_LEAVE, "--backend", "cvxpy:MAGIC"), 2, "There are: highs,"),
-        (("solve", SICK_LEAVE, "--backend", "mosek"), 2, "pip install Mosek"),
+        (("solve", SICK_LEAVE, "--backend", "mosek"), 2, install(package="Mosek")),
         (("solve", SICK_LEAVE, "--backend", "scipy", "--option", "nonsense=1"), 2, "nonsense"),
         (("solve", SICK_LEAVE, "--backend", "scipy", "--option", "presolve"), 2, "NAME=VALUE"),
         (("solve", SICK_LEAVE, "--option", "presolve=off"), 2, "highs-simplex"),

@@ -129,9 +129,9 @@ def test_compare_run_sweep_and_curve_ask_too(home: Path, call: Callable[..., Don
 
 
 def test_listing_problems_reads_nothing(home: Path, call: Callable[..., Done], monkeypatch: pytest.MonkeyPatch) -> None:
-    (home / "problems").mkdir()
-    (home / "problems" / "p.toml").write_text('title = "outside"\n' + named(POINTS, "/no/such/file"))
-    monkeypatch.chdir(home)
+    (home / "own").mkdir()
+    (home / "own" / "p.toml").write_text('title = "outside"\n' + named(POINTS, "/no/such/file"))
+    monkeypatch.setattr("optdp.library.FOLDER", home)
     done = call("problems")
     assert done.code == 0, done
     assert "outside" in done.out

@@ -70,10 +70,10 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
-# ------------------------------------------------------------------------------------------------ the issue's commands
+# --------------------------------------------------------------------------------------------------- what a user types
 
 
-def test_the_commands_of_the_issue(tmp_path: Path) -> None:
+def test_the_commands_that_a_user_types(tmp_path: Path) -> None:
     """In processes of their own: solve, solve --json, run."""
     done = process("solve", GEO)
     assert done.code == 0, done.err

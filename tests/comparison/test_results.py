@@ -192,9 +192,9 @@ def test_a_checksum_is_that_of_the_file_that_formulate_writes(command: Callable[
     ],
 )
 def test_bad_sets_are_one_line(text: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "problems" / "sets").mkdir(parents=True)
-    (tmp_path / "problems" / "sets" / "bad.toml").write_text(text)
-    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sets").mkdir()
+    (tmp_path / "sets" / "bad.toml").write_text(text)
+    monkeypatch.setattr("optdp.library.FOLDER", tmp_path)
     with pytest.raises(ProblemError, match=words):
         sets.problem_set("bad")
     with pytest.raises(ProblemError, match="There are: bad"):
@@ -204,6 +204,7 @@ def test_bad_sets_are_one_line(text: str, words: str, tmp_path: Path, monkeypatc
 def test_the_command_refuses_in_one_line(command: Callable[..., Done], tmp_path: Path) -> None:
     (tmp_path / "cut.jsonl").write_bytes(results.as_jsonl(SMALL)[:-9])
     (tmp_path / "good.jsonl").write_bytes(results.as_jsonl(SMALL))
+    (tmp_path / "p.toml").touch()
     for words, *arguments in (
         ("one of the three",),
         ("Unknown problem set 'none'", "--set", "none"),

@@ -22,6 +22,7 @@ import pytest
 
 import optdp
 from optdp import ProblemError, load
+from optdp.extras import install
 from optdp.loading import built
 from optdp.sweeps.grid import Grid
 from optdp.sweeps.plot import curve_of
@@ -157,9 +158,9 @@ def test_refused_outputs_and_places(call: Any, problem: Path) -> None:
 def test_a_missing_extra_is_one_line(call: Any, problem: Path, missing: Callable[..., None]) -> None:
     grid, folder = ("--grid", "epsilon=1"), problem.parent
     missing("distributed")
-    call(problem, *grid, "--out", folder / "s.csv", "--workers", 2).refused("pip install 'optdp[dask]'")
+    call(problem, *grid, "--out", folder / "s.csv", "--workers", 2).refused(install("dask"))
     missing("pyarrow")
-    call(problem, *grid, "--out", folder / "s.parquet").refused("pip install 'optdp[parquet]'")
+    call(problem, *grid, "--out", folder / "s.parquet").refused(install("parquet"))
     assert [path.name for path in folder.iterdir()] == ["p.toml"]
     assert call(problem, *grid, "--out", folder / "s.csv", "--workers", 0).err == ""
     done = call(problem, *grid, "--out", folder / "t.csv")

@@ -20,6 +20,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from optdp.errors import ProblemError
+from optdp.extras import install
 from optdp.files import atomic
 
 FINGERPRINT = re.compile("[0-9a-f]{64}")
@@ -136,7 +137,7 @@ def _library() -> Any:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
     except ImportError:
-        raise ProblemError('Keys of parties need cryptography: pip install "optdp[mpc]"') from None
+        raise ProblemError(f"Keys of parties need cryptography: {install('mpc')}.") from None
     return SimpleNamespace(
         x509=x509, serialization=serialization, Private=Ed25519PrivateKey, Public=Ed25519PublicKey,
         Unsupported=UnsupportedAlgorithm,
