@@ -13,7 +13,7 @@ KINDS = (
         files={"randomizer": ("csv",)},
         start=Start(
             release="nothing yet: I want to know what shuffling buys",
-            noise="each person adds noise, then a shuffler takes the names off",
+            noise="each person adds noise, then a shuffler removes the names",
             sees="the observer sees all shuffled answers",
             file="optdp.amplification:amplification.toml",
         ),
@@ -26,7 +26,7 @@ KINDS = (
         bounded=True,
         start=Start(
             release="nothing yet: I want to know what shuffling buys",
-            noise="each person adds noise, then a shuffler takes the names off",
+            noise="each person adds noise, then a shuffler removes the names",
             sees="the observer sees how often one answer was given",
             file="optdp.amplification:krr-count.toml",
         ),

@@ -15,7 +15,7 @@ KINDS = (
         start=Start(
             release="the answers themselves, shuffled within groups",
             noise="nobody: answers are exchanged within groups",
-            sees="everybody sees the shuffled answers, and from which part of the data they come",
+            sees="everyone sees the shuffled answers, and from which part of the data they come",
             file="optdp.order:order-shuffle.toml",
         ),
     ),

@@ -13,7 +13,7 @@ KINDS = (
         compared="optdp.shuffle.metric.solve:sheet",
         start=Start(
             release="one number: a count, a sum or an average",
-            noise="each person adds noise, then a shuffler takes the names off",
+            noise="each person adds noise, then a shuffler removes the names",
             sees="the analyst sees shuffled messages; close values are hidden best, distant ones less",
             file="optdp.shuffle.metric:metric-shuffle.toml",
         ),
@@ -26,7 +26,7 @@ KINDS = (
         run="optdp.shuffle.histogram:HistogramProtocol",
         start=Start(
             release="a histogram: how many people gave each answer",
-            noise="each person adds noise, then a shuffler takes the names off",
+            noise="each person adds noise, then a shuffler removes the names",
             sees="the analyst sees all shuffled answers",
             file="optdp.shuffle:shuffle-histogram.toml",
         ),
@@ -39,8 +39,8 @@ KINDS = (
         run="optdp.shuffle.real_sum:RealSumProtocol",
         start=Start(
             release="one number: a count, a sum or an average",
-            noise="each person adds noise, then a shuffler takes the names off",
-            sees="the analyst sees shuffled messages; all values are hidden alike",
+            noise="each person adds noise, then a shuffler removes the names",
+            sees="the analyst sees shuffled messages; all values are hidden equally well",
             file="optdp.shuffle:real-sum.toml",
         ),
     ),
