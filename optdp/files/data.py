@@ -36,7 +36,7 @@ def read_columns(path: Path, columns: Sequence[str]) -> dict[str, list[str]]:
     """The cells of the named columns of a CSV file (UTF-8, commas, a header), without the header."""
     names = [name.strip() for name in columns]
     if not names or len(set(names)) < len(names):
-        raise ProblemError(f"Name each column once. Found {_few(names)}.")
+        raise ProblemError(f"Columns must be named, each by a name of its own. Found {_few(names)}.")
     try:
         if not path.is_file():
             found = "Not a regular file" if path.exists() else "No such file"

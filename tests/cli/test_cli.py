@@ -175,7 +175,7 @@ def test_bad_options(artifact: Path, tmp_path: Path) -> None:
         (("solve", SICK_LEAVE, "--out", tmp_path / "no" / "where.json"), 2, "folder"),
         (("solve", SICK_LEAVE, "--out", tmp_path), 2, "folder"),
         (("solve", SICK_LEAVE, "--backend", "magic"), 2, "highs, highs-simplex"),
-        (("solve", SICK_LEAVE, "--backend", "cvxpy:MAGIC"), 2, "There are: highs,"),
+        (("solve", SICK_LEAVE, "--backend", "cvxpy:MAGIC"), 2, "Installed here: highs,"),
         (("solve", SICK_LEAVE, "--backend", "mosek"), 2, install(package="Mosek")),
         (("solve", SICK_LEAVE, "--backend", "scipy", "--option", "nonsense=1"), 2, "nonsense"),
         (("solve", SICK_LEAVE, "--backend", "scipy", "--option", "presolve"), 2, "NAME=VALUE"),

@@ -166,8 +166,8 @@ BAD: dict[str, tuple[str, str]] = {
     "one party": (HEAD + ONE, "2 to 1000 populations"),
     "honest 0": (HEAD + "honest = 0\n" + ONE + OTHER, "1 to 2"),
     "honest 3": (HEAD + "honest = 3\n" + ONE + OTHER, "1 to 2"),
-    "units": (HEAD + ONE + 'unit = "e-mails"\n' + OTHER + 'unit = "days"\n', "one unit"),
-    "one unit": (HEAD + ONE + 'unit = "e-mails"\n' + OTHER, "one unit"),
+    "units": (HEAD + ONE + 'unit = "e-mails"\n' + OTHER + 'unit = "days"\n', "the same unit"),
+    "one unit": (HEAD + ONE + 'unit = "e-mails"\n' + OTHER, "the same unit"),
     "f": (HEAD + "f = [1]\n" + ONE + OTHER, "one integer for each"),
     "unknown": (HEAD + 'colour = "red"\n' + ONE + OTHER, "colour"),
 }
@@ -200,7 +200,14 @@ def test_bad_targets(home: Path, tmp_path: Path) -> None:
         ("solve", problem, "--out", tmp_path / "no" / "where"),
         ("solve", problem, "--backend", "cvxpy:NOBODY", "--out", tmp_path / "new"),
     ]
-    expected = ("folder for a plan", "other files", "other files", "folder for a plan", "can be written", "highs")
+    expected = (
+        "A plan is written to a folder",
+        "other files",
+        "other files",
+        "A plan is written to a folder",
+        "Cannot write to the folder",
+        "highs",
+    )
     for done, words in zip(together(*commands), expected, strict=True):
         check_refusal(done, 2, words)
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

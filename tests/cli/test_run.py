@@ -290,7 +290,7 @@ def test_compare_is_not_for_the_others(optdp: Any, folder: Folder) -> None:
         (HISTOGRAM + 'estimator = "guess"\n', "estimator"),
         (HISTOGRAM + 'labels = ["a", "a", "b"]\n', "twice"),
         (HISTOGRAM.replace("n = 40", "n = 4.5"), "n"),
-        (HISTOGRAM.replace("epsilon = 1\n", ""), "left out"),
+        (HISTOGRAM.replace("epsilon = 1\n", ""), "Left out"),
         (SUM + "colour = 1\n", "colour"),
         (SUM.replace("high = 2", "high = -2"), "low must be below high"),
         (SUM.replace("n = 40\n", ""), "average_mse"),
