@@ -49,7 +49,9 @@ def amplify(
     beta: Annotated[str | None, typer.Option(help="variation-ratio: total variation.")] = None,
     q: Annotated[str | None, typer.Option(help="variation-ratio: ratio to other inputs.")] = None,
     method: Annotated[str, typer.Option(help="best, or the name of one bound.")] = "best",
-    rounds: Annotated[int, typer.Option(help="How often the same people report (above 1: extra [accounting]).")] = 1,
+    rounds: Annotated[
+        int, typer.Option(help="How often the same people report (above 1 needs the extra accounting).")
+    ] = 1,
     deadline: Deadline = None,
     as_json: AsJson = False,
 ) -> None:

@@ -26,7 +26,7 @@ def curve(
     deadline: Deadline = None,
     as_json: AsJson = False,
 ) -> None:
-    """Vary one number of a problem, as the [sweep] table in its file says, and draw or write the curves."""
+    """Vary one number of a problem, as the table "sweep" in its file says, and draw or write the curves."""
     from optdp.loading import load_file
     from optdp.sweeps.curve import WRITERS, sweep
 

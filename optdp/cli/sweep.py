@@ -44,7 +44,7 @@ def sweep(
         typer.Option(help="Stop after this many seconds; the same command then continues.", metavar="SECONDS"),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Also draw the results here: .svg, .png or .pdf (extra [plot]).")
+        Path | None, typer.Option(help="Also draw the results here: .svg, .png or .pdf (needs the extra plot).")
     ] = None,
     figure: Annotated[str, typer.Option("--show", help="The column to draw; by default the error.")] = "",
     as_json: AsJson = False,

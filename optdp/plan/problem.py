@@ -334,7 +334,7 @@ class MultiLTE(Problem["PlanSolution"]):
 
     @property
     def honest(self) -> int:
-        """How many parties are surely honest."""
+        """How many parties are assumed honest."""
         return len(self.parties) if self._honest is None else self._honest
 
     @property

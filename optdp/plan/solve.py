@@ -139,7 +139,7 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
         figures, problem = self.summary(), self.problem
         without = [] if figures["no_data_mae"] is None else [("MAE, without data", figures["no_data_mae"])]
         facts: list[tuple[str, Cell | str]] = [
-            ("problem", f"{len(problem.parties)} parties, {problem.honest} surely honest"),
+            ("problem", f"{len(problem.parties)} parties, {problem.honest} assumed honest"),
             *problem.watchers,
             ("status", f"{self.status}  ({problem.method}, {self.seconds:.2f} s)"),
             (problem.promise, f"{decimal(figures['certified_epsilon'])}  (wanted {figures['epsilon']})"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,9 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+import typer
 
+from optdp.cli.main import app
 from optdp.extras import install
 from tests.command_line import in_process
 from tests.spelling import as_written
@@ -103,6 +106,16 @@ def test_lists() -> None:
     assert "population" in schema["$defs"]["SingleLTEFile"]["properties"]
     assert "parties" in schema["$defs"]["MultiLTEFile"]["properties"]
     assert optdp("--help").returncode == 0
+
+
+def test_no_help_has_words_in_square_brackets() -> None:
+    """The terminal would take them for markup and leave them out."""
+    groups = [typer.main.get_command(app)]
+    commands = [command for group in groups for command in group.commands.values()]  # type: ignore[attr-defined]
+    commands += [one for command in commands for one in getattr(command, "commands", {}).values()]
+    helps = [(c.name, text) for c in commands for text in (c.help, *(getattr(p, "help", "") for p in c.params))]
+    assert len(helps) > 100
+    assert [(name, text) for name, text in helps if re.search(r"\[[a-z]+\]", text or "")] == []
 
 
 HEAD = 'kind = "single-lte"\nepsilon = "0.3"\n'

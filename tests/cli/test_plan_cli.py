@@ -62,7 +62,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = optdp("solve", folder / "two.toml", "--out", folder / "two")
     assert done.returncode == 0, done.stderr
     assert "party-0.json" not in done.stderr
-    assert "2 parties, 2 surely honest" in done.stdout
+    assert "2 parties, 2 assumed honest" in done.stdout
     assert "2 party files" in done.stdout
     assert "teach about any person" in done.stdout
     people = [Population.binomial(2, "0.5"), Population.binomial(3, "0.4"), Population.binomial(2, "0.3")]
