@@ -31,7 +31,7 @@ def sets() -> dict[str, Path]:
     return {path.stem: path for path in sorted((FOLDER / SETS).glob("*.toml"))}
 
 
-def place(given: str | Path) -> Path:
+def place(given: str | os.PathLike[str]) -> Path:
     """The file that is meant by the path of a file or by the name of a problem; a file wins."""
     text = os.fspath(given)
     if os.path.isfile(text):

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from optdp.errors import ProblemError
 from optdp.files.atomic import check_writable, write_bytes
+from optdp.files.models import named_file
 from optdp.kind import Kind, Start
 from optdp.kinds import KINDS
-from optdp.loading import beside, built, named
+from optdp.loading import built, named
 from optdp.numbers.exact import shown
 
 QUESTIONS = {
@@ -81,8 +82,12 @@ def write(kind: Kind, target: Path, values: Mapping[str, str], force: bool = Fal
     for key, value in values.items():
         text = changed(text, key, value)
     made = _data(text)
-    own = {part[key]: f"{target.stem}{Path(part[key]).suffix}" for part, key in named(made)}
-    beside(made, folder, allow_outside=False)
+    own = {}
+    for part, key in named(made):
+        given = part[key] in values.values()
+        if not given:
+            own[part[key]] = f"{target.stem}{Path(part[key]).suffix}"
+        part[key] = named_file(target.parent if given else folder, part[key], allow_outside=False)
     built(made)  # what is wrong is said before anything is written
     contents = {target.with_name(new): (folder / old).read_bytes() for old, new in own.items()}
     for old, new in own.items():

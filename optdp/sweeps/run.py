@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import optdp.work as work
+from optdp import library
 from optdp.errors import ProblemError, SolverError
 from optdp.extras import install
 from optdp.files.atomic import check_apart, write_bytes
@@ -110,7 +111,7 @@ def sweep(
     Parameters
     ----------
     problem : str, Path, mapping or problem
-        A problem file, its content as a mapping, or a problem such as SingleLTE.
+        A problem file or a name, the content of a file as a mapping, or a problem such as SingleLTE.
     grid : mapping
         Keys of the problem's file (`"population.p"`) with lists of values.
     out : str or Path, optional
@@ -160,7 +161,7 @@ def plan_of(problem: Any, grid: Grid, allow_outside: bool = False) -> Points:
     """The problem and the grid, keys checked."""
     folder = Path.cwd()
     if isinstance(problem, str | os.PathLike):
-        path = Path(os.path.abspath(problem))
+        path = Path(os.path.abspath(library.place(problem)))
         data, folder = load_file(path, allow_outside=allow_outside).data, path.parent
     elif isinstance(problem, Mapping):
         data, allow_outside = problem, True
