@@ -54,7 +54,7 @@ _DOTTED = re.compile(r"""(?:\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+)++
 
 
 def load(path: str | Path, *, allow_outside: bool = False) -> Problem[Any]:
-    """The problem in a TOML file.
+    """Read the problem in a TOML file.
 
     Parameters
     ----------
@@ -112,12 +112,12 @@ def load_file(path: str | Path, *, allow_outside: bool = False) -> ProblemFile:
     text = read_text(place, "TOML")
     if 0.1 * len(text) + sum(weight * text.count(sign) for sign, weight in _WEIGHTS.items()) > _LONGEST:
         raise ProblemError(
-            f"A problem file may hold about 200,000 numbers, or 8 MB of text. Found more in {place}. "
-            "Make the problem in Python: docs/reference.md."
+            f"A problem file may hold about 200,000 numbers, or 8 MB of text. {place} holds more. "
+            "Build the problem in Python instead: docs/reference.md."
         )
     # The tables of a long key would be opened one within the other, for each of its parts again.
     if any(run[0].count(".") > _MOST_PARTS for run in _DOTTED.finditer(text)):
-        raise ProblemError(f"{place} is not a problem file: a key has more than {_MOST_PARTS} parts.")
+        raise ProblemError(f"{place} is not a problem file: one of its keys has more than {_MOST_PARTS} parts.")
     try:
         data = tomllib.loads(text, parse_float=str)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:

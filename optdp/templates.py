@@ -95,7 +95,7 @@ def write(kind: Kind, target: Path, values: Mapping[str, str], force: bool = Fal
     contents = {target: text.replace("FILE", target.name).encode(), **contents}
     for path in contents:
         if not force and path.exists():
-            raise ProblemError(f"{path} is there already. Choose another --out, or use --force to replace it.")
+            raise ProblemError(f"{path} exists already. Choose another --out, or use --force to overwrite it.")
         check_writable(path)
     for path, data in contents.items():
         write_bytes(path, data)

@@ -38,6 +38,7 @@ SLOW: tuple[str, ...] = (
     "recheck/test_recheck.py::test_both_judge_damaged_files_alike",
     "sweeps/test_sweep.py::test_a_real_cluster_finds_the_same",
     "sweeps/test_sweep.py::test_goes_on_where_it_was_stopped[SIGINT-2]",
+    "test_pages.py::test_page_with_all_that_is_costly",
     "test_same_everywhere.py::test_every_blas_kernel[Haswell",
     "test_same_everywhere.py::test_every_blas_kernel[Prescott-2]",
     "test_same_everywhere.py::test_every_blas_kernel[SkylakeX",

@@ -121,7 +121,7 @@ def privacy_loss(setting: Setting, discretization: float | None = None, tail: fl
 
 
 def composed_epsilon(setting: Setting, rounds: int, delta: float) -> float:
-    """An epsilon that many rounds of shuffling keep together, rounded up.
+    """An epsilon for several rounds of shuffling together, rounded up.
 
     Parameters
     ----------

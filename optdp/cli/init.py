@@ -15,18 +15,18 @@ from optdp.errors import ProblemError
 def init(
     kind: Annotated[
         str | None,
-        typer.Argument(help="A kind of problem, as `optdp kinds` lists them. Left out, questions find it."),
+        typer.Argument(help="A kind of problem that `optdp kinds` lists. If you leave it out, optdp asks questions."),
     ] = None,
     save: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path("problem.toml"),
     values: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="KEY=VALUE, such as population.n=200; KEY= leaves a line out. May be given several times."
+            "--set", help="KEY=VALUE, such as population.n=200; KEY= drops the line. May be given several times."
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that exists.")] = False,
 ) -> None:
-    """Write a problem file to start from, with comments; it solves as it stands.
+    """Write a commented problem file to start from, which can be solved as it is.
 
     For example:  optdp init single-lte --set population.n=200 --out my.toml
     """

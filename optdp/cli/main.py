@@ -80,14 +80,12 @@ def _options(
         float,
         typer.Option(
             envvar="OPTDP_PATIENCE",
-            help="Seconds of work that a file may ask for before it is refused; 1 suits files of strangers.",
+            help="Refuse files that need more than this many seconds of work; use 1 for files from strangers.",
         ),
     ] = PATIENCE,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", envvar="OPTDP_QUIET", help="No progress on standard error.")
-    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", envvar="OPTDP_QUIET", help="Do not show progress.")] = False,
     _: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     printing.quiet = quiet

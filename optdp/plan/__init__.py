@@ -5,7 +5,7 @@ from optdp.kind import Kind, Start
 KINDS = (
     Kind(
         "multi-lte",
-        "the best certified plan for several entities of whom only the sum is seen",
+        "the best certified plan for several entities that publish only their sum",
         problem="optdp.plan.problem:MultiLTE",
         solve="optdp.plan.solve:solve_plan",
         target="optdp.plan.format:check_target",

@@ -137,9 +137,9 @@ def find(name: str) -> Backend:
         if backend.name == asked:
             if backend.here:
                 return backend
-            raise ProblemError(f"The backend {backend.name} is not installed. Run: {backend.install}.")
+            raise ProblemError(f"The backend {backend.name} is not installed. Install it: {backend.install}.")
     there = ", ".join(backend.name for backend in installed())
-    raise ProblemError(f"Unknown backend {name!r}. There are: {there}.")
+    raise ProblemError(f"Unknown backend {name!r}. Installed here: {there}.")
 
 
 @dataclass(frozen=True)

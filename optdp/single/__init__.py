@@ -16,7 +16,7 @@ KINDS = (
         observers="optdp.single.ladder:ladder",
         start=Start(
             release="one number: a count, a sum or an average",
-            noise="one party that holds everybody's data",
+            noise="one party that holds everyone's data",
             sees="that party sees all data; everyone else sees the released number",
             file="optdp.single:single-lte.toml",
         ),

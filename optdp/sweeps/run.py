@@ -115,13 +115,13 @@ def sweep(
     grid : mapping
         Keys of the problem's file (`"population.p"`) with lists of values.
     out : str or Path, optional
-        Write the table there (.parquet, .csv, .jsonl); an interrupted sweep goes on where it stopped.
+        Write the table there (.parquet, .csv, .jsonl); an interrupted sweep continues where it stopped.
     scheduler : str, optional
         The address of a dask cluster that solves the points.
     workers : int, optional
         Processes on this machine; 0 solves all points in this process and needs no dask.
     fresh : bool
-        Begin again instead of going on.
+        Start over instead of continuing.
     allow_outside : bool
         Whether the files that a problem file or its grid name may lie outside the problem file's folder.
     progress : bool or callable
@@ -144,16 +144,17 @@ def sweep(
     """
     place = None if out is None else Path(out)
     plan = plan_of(problem, Grid.of(grid), allow_outside)
-    with reporting(progress) as say, work.deadline(deadline) as clock:
-        try:
+    clock = work.Clock.of(deadline)
+    try:
+        with reporting(progress) as say, work.deadline(clock):
             return run(plan, place, scheduler, workers, fresh, say).rows
-        except Interrupted as stopped:
-            if not clock.rung:
-                raise
-            kept = "The same call goes on from there." if place is not None and stopped.done else "Allow more time."
-            raise SolverError(
-                f"{stopped.why}; {stopped.done:,} of {stopped.points:,} points are done. {kept}"
-            ) from None
+    except (Interrupted, work.DeadlineReached) as stopped:
+        if not clock.rung:
+            raise
+        if isinstance(stopped, work.DeadlineReached):
+            raise SolverError(stopped.advice) from None
+        kept = "The same call goes on from there." if place is not None and stopped.done else "Allow more time."
+        raise SolverError(f"{stopped.why}; {stopped.done:,} of {stopped.points:,} points are done. {kept}") from None
 
 
 def plan_of(problem: Any, grid: Grid, allow_outside: bool = False) -> Points:

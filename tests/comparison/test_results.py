@@ -208,11 +208,11 @@ def test_the_command_refuses_in_one_line(command: Callable[..., Done], tmp_path:
     for words, *arguments in (
         ("one of the three",),
         ("Unknown problem set 'none'", "--set", "none"),
-        ("cut or changed", tmp_path / "cut.jsonl"),
-        ("files of both", tmp_path / "good.jsonl", tmp_path / "p.toml"),
+        ("cut off or changed", tmp_path / "cut.jsonl"),
+        ("both problem files and files of results", tmp_path / "good.jsonl", tmp_path / "p.toml"),
         (".html or .md", tmp_path / "good.jsonl", "--report", tmp_path / "a.pdf"),
         (".parquet or .jsonl", "--set", "smoke", "--out", tmp_path / "a.csv"),
-        ("file of its own", tmp_path / "good.jsonl", "--out", tmp_path / "good.jsonl"),
+        ("would overwrite", tmp_path / "good.jsonl", "--out", tmp_path / "good.jsonl"),
         ("--repeat must be", "--set", "smoke", "--repeat", 0),
         ("NAME=VALUE", "--set", "smoke", "--option", "x"),
     ):
