@@ -1100,7 +1100,7 @@ def test_links(solved: PlanSolution, original: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     for aim in (target, tmp_path / "nowhere", target / "plan.json"):
         link.symlink_to(aim)
-        with pytest.raises(ProblemError, match="folder for a plan"):
+        with pytest.raises(ProblemError, match="written to a folder"):
             solved.save(link)
         assert link.is_symlink()
         link.unlink()
@@ -1115,9 +1115,9 @@ def test_targets_that_cannot_be(
 ) -> None:
     (tmp_path / "file").write_text("x")
     for target, words in (
-        (tmp_path / "file", "folder for a plan"),
-        (tmp_path / "file" / "plan", "name that can be written|folder that can be written"),
-        (tmp_path / "no" / "where", "folder that can be written"),
+        (tmp_path / "file", "written to a folder"),
+        (tmp_path / "file" / "plan", "name that can be written|to the folder"),
+        (tmp_path / "no" / "where", "to the folder"),
         (tmp_path / ("x" * 300), "name that can be written"),
         (tmp_path / "a\0b", "name that can be written"),
         (Path("/"), "other files|mounted"),
@@ -1134,7 +1134,7 @@ def test_targets_that_cannot_be(
     monkeypatch.undo()
     earlier = shutil.copytree(original, tmp_path / "plan")
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
-    with pytest.raises(ProblemError, match="folder that can be written"):
+    with pytest.raises(ProblemError, match="to the folder"):
         solved.save(earlier)
     assert contents(earlier) == contents(original)
 
@@ -1145,7 +1145,7 @@ def test_a_parent_that_is_read_only(solved: PlanSolution, tmp_path: Path) -> Non
     parent.mkdir()
     parent.chmod(0o555)
     try:
-        with pytest.raises(ProblemError, match="folder that can be written"):
+        with pytest.raises(ProblemError, match="to the folder"):
             solved.save(parent / "plan")
         assert list(parent.iterdir()) == []
     finally:
