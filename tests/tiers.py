@@ -12,6 +12,7 @@ SLOW: tuple[str, ...] = (
     "artifact/test_hostile_files.py::test_every_family_is_answered",
     "artifact/test_killed.py::test_nothing_is_torn_and_nothing_stays[lines-9]",
     "artifact/test_two_opinions.py::test_both_judge_files_forged_in_every_field_alike",
+    "cli/test_init.py::test_a_new_file_solves_at_once[multi-lte]",
     "cli/test_plan_cli.py::test_the_law_of_the_sum",
     "plan/test_best.py::test_no_method_is_better[options2]",
     "plan/test_best.py::test_no_method_is_better[options3]",

@@ -14,14 +14,14 @@ from optdp.files.atomic import check_apart, check_writable
 
 
 def report(
-    artifact: Annotated[Path, typer.Argument(help="An artifact, the folder of a plan, or an order.")],
+    artifact: Annotated[Path, typer.Argument(help="An artifact, a plan's folder, or an order.")],
     save: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write the page here; by default beside the artifact, as .html.")
+        Path | None, typer.Option("--out", "-o", help="Write the page here; by default next to the artifact, as .html.")
     ] = None,
-    title: Annotated[str, typer.Option(help="What it is for, as the page's heading.")] = "",
+    title: Annotated[str, typer.Option(help="The heading of the page, such as what the release is for.")] = "",
     allow_outside: AllowOutside = False,
 ) -> None:
-    """Make one self-contained HTML page about a verified artifact: what is promised, under which assumptions, pictures.
+    """Verify an artifact and write one self-contained HTML page: what is promised, on what assumptions, with charts.
 
     For example:  optdp report sick-leave.json -o report.html --title "Sick leave in our offices"
     """
@@ -45,7 +45,7 @@ def default_page(artifact: Path) -> Path:
     """`a.json` and the folder `a/` become `a.html`."""
     place = artifact if artifact.name not in ("", ".", "..") else artifact.resolve()
     if not place.name:
-        raise ProblemError("--out must be given for what has no name of its own. Found none.")
+        raise ProblemError("This path has no name to call the page after. Say where to write it with --out.")
     if place.suffix.lower() == ".json":
         return place.with_suffix(".html")
     return place.with_name(f"{place.name}.html")

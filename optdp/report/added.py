@@ -14,8 +14,8 @@ from optdp.single.problem import SingleLTE
 LIKELY = 1e-6
 """The chart ends where the noise, or what is published, is rarer than this beside its likeliest value."""
 WORDS = (
-    "The noise has the same law for every true sum. So the mean error is the same for all of them, and epsilon also "
-    "holds for whoever knows less about the others than the prior says. Its tails are geometric."
+    "The noise has the same distribution for every true sum. So the mean error is the same for all of them, and "
+    "epsilon also holds against someone who knows less about the others than the prior says. Its tails are geometric."
 )
 
 

@@ -119,7 +119,7 @@ def of_plan(solution: PlanSolution) -> Html:
     eps = None if certificate.epsilon is None else min(certificate.epsilon, problem.epsilon)
     below = less(certificate.mae, problem.baseline_mae, "shared geometric noise")
     rows = [
-        ("parties", f"{len(problem.parties)}, {problem.honest} surely honest"),
+        ("parties", f"{len(problem.parties)}, {problem.honest} assumed honest"),
         (problem.promise, with_factor(epsilon(eps), "" if eps is None else odds_factor(eps))),
         ("mean error of the aggregate", f"{at_most(certificate.mae)}, {below}"),
         ("status", solution.status),

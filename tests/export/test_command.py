@@ -57,7 +57,7 @@ def test_a_sampler_says_what_it_is_and_how_to_test_it(home: Path, tmp_path: Path
         found.artifact.sha256,
         f"epsilon under the prior: {claim['epsilon']}",
         f"ordinary epsilon: {claim['ordinary_epsilon']}",
-        "does not hold against one who knows more, nor for a second release",
+        "no promise against someone who knows more about the others, nor for a second release",
         "one release for each data set",
         "6 people, p = 0.5",
     ):
@@ -99,7 +99,7 @@ def test_a_plan_gets_a_sampler_for_each_party(home: Path, tmp_path: Path) -> Non
         text = (tmp_path / f"party-{i}" / "sampler.py").read_text().replace("\n# ", " ")
         assert "never publish it" in text
         assert f"party {i} of plan" in text
-        assert "who sees a single report" in text
+        assert "or sees a single report" in text
         document = json.loads((home / "plan" / f"party-{i}.json").read_text())
         sampler = load(tmp_path / f"party-{i}" / "sampler.py")
         assert sampler["self_test"]() == document["sha256"]
