@@ -249,7 +249,7 @@ def check_folder(folder: Path, what: str, is_earlier: Callable[[Path], bool]) ->
         with contextlib.suppress(FileNotFoundError):
             folder.lstat()
             if not folder.is_dir() or folder.is_symlink():
-                raise ProblemError(f"{what.capitalize()} is written to a folder, but {name_of(folder)} is a file.")
+                raise ProblemError(f"{what.capitalize()} is written to a folder, and {name_of(folder)} is not one.")
             if not _replaceable(folder, is_earlier):
                 raise ProblemError(
                     f"--out must be a new or empty folder, or an earlier {earlier}. {name_of(folder)} holds other "

@@ -268,7 +268,7 @@ def test_a_folder_of_others_is_left_alone(target: str, home: Path, tmp_path: Pat
     (tmp_path / "file").write_text("mine")
     (tmp_path / "link").symlink_to(tmp_path / "0")
     for name in ("file", "link"):
-        with pytest.raises(ProblemError, match="--out must be a folder"):
+        with pytest.raises(ProblemError, match="is written to a folder"):
             export(home / "one.json", target, tmp_path / name)
     export(home / "one.json", "python", tmp_path / "0")  # one file is whole by itself
     assert names(tmp_path / "0") == ["notes.txt", "sampler.py"]
