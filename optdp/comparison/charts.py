@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from optdp.report.page import Html, el, join
+from optdp.html import Html, el, join
 
 WIDE, TALL = 560, 340
 LEFT, RIGHT, TOP, BOTTOM = 58, 24, 14, 46

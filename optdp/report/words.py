@@ -6,10 +6,11 @@ import math
 from fractions import Fraction
 from typing import Any
 
+from optdp.html import Html, el, join
 from optdp.numbers.exact import decimal_down, decimal_up, exp_bounds, to_fraction
-from optdp.numbers.pmf import BinomialPmf, ExactPmf
-from optdp.people.population import Population
-from optdp.report.page import Html, el, join, listed, paragraphs, table, term, warning
+from optdp.people.population import Population, moments
+from optdp.pictures.chart import Heat
+from optdp.report.page import listed, paragraphs, table, term, warning
 
 LARGE = 10**6
 
@@ -169,28 +170,10 @@ def not_promised(ordinary: Fraction | None, epsilon: Fraction, largest: int, fix
     return listed(*items, term("Larger contributions", cut))
 
 
-def factor_bounds(epsilon: Fraction) -> tuple[float, float]:
-    """`e^-epsilon` and `e^epsilon`, for lines in a chart."""
-    above = float(exp_bounds(min(epsilon, Fraction(100)))[1])
-    return 1 / above, above
-
-
 # ---------------------------------------------------------------------- a prior in words and figures
 
 KINDS, VALUES = 12, 12
 """How many kinds of people, and how many contributions of one, are listed."""
-
-
-def moments(population: Population) -> tuple[float, float]:
-    """Mean and standard deviation of the sum, in floating point."""
-    law = population.total
-    if isinstance(law, BinomialPmf):
-        p = float(law.p)
-        return law.shift + law.n * p, math.sqrt(law.n * p * (1 - p))
-    assert isinstance(law, ExactPmf)
-    weights = [weight / law.denominator for weight in law.weights]
-    mean = math.fsum(x * weight for x, weight in enumerate(weights))
-    return mean, math.sqrt(max(0.0, math.fsum((x - mean) ** 2 * weight for x, weight in enumerate(weights))))
 
 
 def described(population: Population) -> Html:
@@ -282,3 +265,17 @@ KIND_WORDS = {
     "conditionals": _conditionals,
 }  # fmt: skip
 """How each kind of population is put into words."""
+
+
+def caption_of(heat: Heat, last: int) -> str:
+    """What a map shows, and what it does not."""
+    said = "Probability of each output for each input; a darker cell (brighter on a dark screen) is likelier."
+    if heat.binned:
+        down, across = heat.step
+        said += (
+            f" Binned: a cell stands for {down} inputs and {across} outputs, and shows how likely the outputs are on "
+            "average over the inputs."
+        )
+    if heat.rows != (0, last):
+        said += f" Inputs {heat.rows[0]:,} to {heat.rows[1]:,} of 0 to {last:,} are shown."
+    return said
