@@ -27,7 +27,7 @@ CELLS, SIDE = 48, 200
 """Cells and pixels of a heat map's longer side."""
 MOST_POINTS = 400
 """Of a line: more could not be told apart."""
-SIDE_BY_SIDE = "display:inline-block;vertical-align:top;margin:6px 16px 0 0"
+SIDE_BY_SIDE = "display:inline-block;vertical-align:top;margin:6px 56px 0 0"
 ROW, BAR = 34, 10
 """The height of a row of bars, and of a bar."""
 
@@ -122,7 +122,7 @@ def _heat(picture: Heat, label: str = "") -> Html:
     return el(
         "svg", ground, *paths, *names, width=f"{width:.0f}", height=f"{height + 34:.0f}",
         viewBox=f"0 0 {width:.4g} {height + 34:.4g}", role="img", font_size=11, font_family="sans-serif",
-        aria_label=label or f"Heat map of {tall} inputs and {wide} outputs", style="overflow:visible;margin-right:40px",
+        aria_label=label or f"Heat map of {tall} inputs and {wide} outputs", overflow="visible",
     )  # fmt: skip
 
 
@@ -246,5 +246,4 @@ def _drawing(label: str, height: float, *parts: Html | Sequence[Html]) -> Html:
     return el(
         "svg", *parts, viewBox=f"0 0 {WIDE} {height:.0f}", width=WIDE, height=f"{height:.0f}", role="img",
         aria_label=label, font_size=12, font_family="sans-serif", fill="currentColor",
-        style="max-width:100%;height:auto",
     )  # fmt: skip

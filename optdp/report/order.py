@@ -36,7 +36,8 @@ SOURCES = {
 
 def page(found: VerifiedOrder, name: str, title: str = "") -> bytes:
     """The page about a verified order whose file is called `name`."""
-    subject = title or f"Answers of {people(found.artifact.n)}, shuffled within groups"
+    stated = str(found.artifact.problem.get("title", "")).strip()[:200]
+    subject = title or stated or f"Answers of {people(found.artifact.n)}, shuffled within groups"
     own = sensitivities(found.groups, found.artifact.order, found.artifact.distance)
     along, heat = positions(found.groups, found.artifact.order)
     data: dict[str, Any] = {"heat": heat.json() | NAMES, "sizes": _sizes(found).json()}

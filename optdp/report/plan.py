@@ -13,10 +13,12 @@ from optdp.html import Child, Html, el
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.mechanism.seeded_maps import SeededMaps
 from optdp.mechanism.shared_noise import SharedNoise
+from optdp.people.population import Population
 from optdp.pictures.chart import MOST_ENTRIES, Heat
 from optdp.plan.certificate import meaning
 from optdp.plan.format import VerifiedPlan
 from optdp.plan.pictures import totals_chart
+from optdp.plan.problem import MultiLTE
 from optdp.plan.worlds import epsilon_under
 from optdp.report import page as html
 from optdp.report import words
@@ -27,7 +29,6 @@ from optdp.report.words import (
     at_most,
     caption_of,
     certified,
-    described,
     epsilon,
     less,
     odds_factor,
@@ -107,9 +108,9 @@ def _matrices(found: VerifiedPlan, maps: Sequence[tuple[list[int], Heat]]) -> Se
     for i, (members, heat) in enumerate(maps):
         left_out = f" Probabilities below {heat.least:g} are left out." if heat.least and not heat.binned else ""
         last = found.problem.merged.last if inside else found.problem.parties[members[0]].last
-        caption = f"{'All parties' if inside else numbered(members)}. {caption_of(heat, last)}{left_out}"
+        caption = f"{'All parties' if inside else numbered(found.problem, members)}. {caption_of(heat, last)}{left_out}"
         captions.append(caption)
-        options.append(el("option", numbered(members), value=f"heat-{i}", data_caption=caption))
+        options.append(el("option", numbered(found.problem, members), value=f"heat-{i}", data_caption=caption))
     choice = el("label", "Table of ", el("select", *options, data_for="heatmap"))
     left = len(found.problem.parties) - sum(len(members) for members, _ in maps)
     return (
@@ -244,8 +245,8 @@ WORD = (
     "A report is a fixed map of the input once the word is known, and the sum says much about the inputs. A word that "
     "is overheard, guessed or used twice voids the promise."
 )
-MOST_KINDS, MOST_PARTIES = 12, 60
-"""Priors that are described, and parties that are listed, one by one."""
+MOST_PARTIES = 60
+"""Parties that are listed one by one."""
 
 
 def top(found: VerifiedPlan, subject: str, unit: str) -> Html:
@@ -347,19 +348,16 @@ def assumptions(found: VerifiedPlan) -> Html:
     """The priors, who must be honest, and the secure sum."""
     problem = found.problem
     parts: list[Child] = []
-    for number, world in enumerate(problem.worlds):
-        if problem.also:
-            parts.append(el("h4", f"World {number + 1}"))
+    stated: list[tuple[str, Population]] = []
+    for number, world in enumerate(problem.worlds, start=1):
         same: dict[str, list[int]] = {}
         for i, party in enumerate(world):
             same.setdefault(str(party.spec), []).append(i)
-        for members in list(same.values())[:MOST_KINDS]:
-            parts.append(el("h4", f"{numbered(members)}{' each' if len(members) > 1 else ''}"))
-            parts.append(described(world[members[0]]))
-        if len(same) > MOST_KINDS:
-            parts.append(
-                html.paragraphs(f"And {len(same) - MOST_KINDS} further kinds of parties, as the plan's file has them.")
-            )
+        where = f"World {number}: " if problem.also else ""
+        for members in same.values():
+            each = " each" if len(members) > 1 and len(same) == 1 and not problem.also else ""
+            stated.append((f"{where}{numbered(problem, members)}{each}", world[members[0]]))
+    parts.append(words.priors(stated, "party"))
     m, trusted, inside = len(problem.parties), problem.honest, problem.method == "inside"
     if problem.watched:
         about = [f"{name[0].upper()}{name[1:]}: {known}." for name, known in problem.watchers]
@@ -417,12 +415,15 @@ def assumptions(found: VerifiedPlan) -> Html:
     )
 
 
-def numbered(members: Sequence[int]) -> str:
-    """Parties by their numbers."""
-    if len(members) == 1:
+def numbered(problem: MultiLTE, members: Sequence[int]) -> str:
+    """Parties by their names, or by their numbers."""
+    if problem.names:
+        shown = ", ".join(problem.names[i] for i in members[:8])
+    elif len(members) == 1:
         return f"Party {members[0]}"
-    shown = ", ".join(map(str, members[:8]))
-    return f"Parties {shown}" + (f" and {len(members) - 8} more" if len(members) > 8 else "")
+    else:
+        shown = f"Parties {', '.join(map(str, members[:8]))}"
+    return shown + (f" and {len(members) - 8} more" if len(members) > 8 else "")
 
 
 def parties(found: VerifiedPlan) -> Html:
@@ -434,7 +435,8 @@ def parties(found: VerifiedPlan) -> Html:
     for i, party in enumerate(problem.parties[:MOST_PARTIES]):
         own = certificate.epsilons[i]
         row = [
-            str(i), f"{party.size:,}" if party.size else "not stated", f"{party.last:,}",
+            problem.names[i] if problem.names else str(i),
+            f"{party.size:,}" if party.size else "not stated", f"{party.last:,}",
             epsilon(None if own is None else min(own, problem.epsilon)), epsilon(certificate.ordinary[i]),
             at_most(certificate.own_mae[i]),
         ]  # fmt: skip

@@ -18,11 +18,11 @@ from optdp.report.words import (
     at_most,
     caption_of,
     certified,
-    described,
     epsilon,
     headcount,
     less,
     odds_factor,
+    priors,
 )
 from optdp.single import over_time
 from optdp.single.alternatives import Alternatives
@@ -172,13 +172,12 @@ def _over_time(found: Verified) -> Html | None:
 
 def _assumptions(found: Verified) -> Html:
     problem = found.problem
-    parts: list[Child] = []
-    for i, prior in enumerate(problem.populations):
-        if len(problem.populations) > 1:
-            weight = problem.weights[i]
-            share = f", weighs {float(weight):.4g} in the mean error" if weight else ""
-            parts.append(el("h4", f"Prior {i + 1}{share}"))
-        parts.append(described(prior))
+    several = len(problem.populations) > 1
+    named = [
+        ((f"{i} (weighs {float(weight):.4g} in the mean error)" if weight else f"{i}") if several else "", prior)
+        for i, (prior, weight) in enumerate(zip(problem.populations, problem.weights, strict=True), start=1)
+    ]
+    parts: list[Child] = [priors(named, "prior")]
     if len(problem.populations) > 1:
         parts.append(html.paragraphs("The promise holds under each of these priors. Nothing is promised between them."))
     if problem.watchers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -184,6 +185,39 @@ def described(population: Population) -> Html:
         f"deviation of {deviation:.3g}."
     )
     return join(KIND_WORDS[population.spec["kind"]](population), _narrowed(population), paragraphs(said))
+
+
+def priors(named: Sequence[tuple[str, Population]], whose: str) -> Html:
+    """All priors in one table, a row for each; a single one in words."""
+    if len(named) == 1:
+        return join(el("h4", named[0][0]) if named[0][0] else None, described(named[0][1]))
+    rows = []
+    for name, population in named[:KINDS]:
+        mean, deviation = moments(population)
+        size = f"{population.size:,}" if population.size else "not stated"
+        rows.append([name, size, _chances(population), f"{mean:.5g}", f"{deviation:.3g}"])
+    head = [whose, "people", "probability of each contribution", "mean of the sum", "standard deviation"]
+    more = len(named) - KINDS
+    independent = all(population.laws for _, population in named)
+    return join(
+        table(head, rows, numbers=(1, 3, 4)),
+        paragraphs(f"And {more:,} more, as the file has them.") if more > 0 else None,
+        paragraphs("All people are independent of each other.") if independent else None,
+        *{str(said): said for _, population in named if (said := _narrowed(population))}.values(),
+    )
+
+
+def _chances(population: Population) -> Html | str:
+    """How likely each contribution is, a line for each kind of person."""
+    if not population.laws:
+        return "stated in the file as laws of the sum"
+    lines = []
+    for law, count in population.laws[:3]:
+        chances = ", ".join(f"{w}: {short(value)}" for w, value in enumerate(law[:VALUES]))
+        who = f"{count:,} people: " if len(population.laws) > 1 else ""
+        lines.append(el("div", who + chances + (", ..." if len(law) > VALUES else "")))
+    more = len(population.laws) - 3
+    return join(*lines, el("div", f"and {more:,} further kinds of people") if more > 0 else None)
 
 
 def headcount(population: Population) -> str:
