@@ -16,7 +16,7 @@ import optdp
 ROOT = Path(optdp.__file__).parent
 FLOORS = (
     {"errors"},
-    {"work"},
+    {"work", "library", "extras"},
     {"html", "objects", "sheet", "kind"},
     {"pictures"},
     {"numbers"},
@@ -26,7 +26,7 @@ FLOORS = (
     {"plan", "shuffle"},
     {"kinds"},
     {"loading"},
-    {"artifact"},
+    {"artifact", "templates"},
     {"audit", "bridges", "export", "ledger", "report", "sweeps"},
     {"comparison"},
     {"cli"},

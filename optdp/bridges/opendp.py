@@ -21,6 +21,7 @@ from typing import Any
 from optdp.artifact import verify
 from optdp.bridges.accounting import by_distance
 from optdp.errors import ProblemError
+from optdp.extras import install
 from optdp.mechanism.added_noise import table_only
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import up
@@ -96,7 +97,7 @@ def _opendp() -> Any:
     try:
         dp = import_module("opendp.prelude")
     except ImportError:
-        raise ProblemError("This needs OpenDP. Install it: pip install 'optdp[opendp]'.") from None
+        raise ProblemError(f"This needs OpenDP. Install it: {install('opendp')}.") from None
     try:
         dp.assert_features(*FEATURES)
     except import_module("opendp.mod").OpenDPException:

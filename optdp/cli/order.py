@@ -13,28 +13,30 @@ from optdp.cli.run import WARNING
 from optdp.errors import ProblemError
 from optdp.files.atomic import check_apart, check_writable
 
-OrderPath = Annotated[Path, typer.Argument(help="An order that `optdp solve --out` wrote.")]
+OrderPath = Annotated[Path, typer.Argument(help="An order, as written by `optdp solve --out`.")]
 
 
 def shuffle(
     order: OrderPath,
-    data: Annotated[Path, typer.Option("--data", "-d", help="A CSV file with a header and a row for each record.")],
+    data: Annotated[Path, typer.Option("--data", "-d", help="A CSV file with a header and one row for each record.")],
     column: Annotated[
         list[str],
         typer.Option(
             "--column",
             "-c",
-            help="The answers, randomized by the people themselves; again for a row of several.",
+            help="The column with the answers, already randomized by the people; may be given several times.",
         ),
     ],
     save: Annotated[Path, typer.Option("--out", "-o", help="Write the shuffled answers here (.csv).")],
-    seed: Annotated[int | None, typer.Option(help="Repeatable draws, for tests only: they are NOT private.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Make the draws repeatable; for tests only: they are NOT private.")
+    ] = None,
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
 ) -> None:
-    """Shuffle answers within groups, around an order that is verified first (E, Algorithm 1).
+    """Shuffle answers within groups, around an order that is verified first.
 
-    Several columns are shuffled together: a row of answers goes to another record as a whole.
+    Several columns are shuffled together: each row of answers moves to another record as a whole.
 
     For example:  optdp shuffle order.json --data answers.csv --column y --out shuffled.csv
     """

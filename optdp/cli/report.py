@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from optdp import library
 from optdp.cli.arguments import AllowOutside
 from optdp.cli.printing import out, plain, progress
 from optdp.errors import ProblemError
@@ -16,15 +17,17 @@ from optdp.files.atomic import check_apart, check_writable
 def report(
     artifact: Annotated[
         Path,
-        typer.Argument(help="An artifact, the folder of a plan, an order, or the problem file of a shuffle protocol."),
+        typer.Argument(
+            help="An artifact, a plan's folder, an order, or the problem of a shuffle protocol."
+        ),
     ],
     save: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write the page here; by default beside the artifact, as .html.")
+        Path | None, typer.Option("--out", "-o", help="Write the page here; by default next to the artifact, as .html.")
     ] = None,
-    title: Annotated[str, typer.Option(help="What it is for, as the page's heading.")] = "",
+    title: Annotated[str, typer.Option(help="The heading of the page, such as what the release is for.")] = "",
     allow_outside: AllowOutside = False,
 ) -> None:
-    """Make one self-contained HTML page about a verified artifact: what is promised, under which assumptions, pictures.
+    """Verify an artifact and write one self-contained HTML page: what is promised, on what assumptions, with charts.
 
     What has no artifact, such as a shuffle protocol, is solved from its problem file first.
 
@@ -38,6 +41,8 @@ def report(
     from optdp.report.report import report as make
 
     target = default_page(artifact) if save is None else save
+    if not artifact.exists() and str(artifact) in library.problems():
+        artifact = library.place(artifact)
     check_writable(target)
     with progress() as say:
         if artifact.suffix == ".toml":
@@ -56,7 +61,7 @@ def default_page(artifact: Path) -> Path:
     """`a.json`, `a.toml` and the folder `a/` become `a.html`."""
     place = artifact if artifact.name not in ("", ".", "..") else artifact.resolve()
     if not place.name:
-        raise ProblemError("--out must be given for what has no name of its own. Found none.")
+        raise ProblemError("This path has no name to call the page after. Say where to write it with --out.")
     if place.suffix.lower() in (".json", ".toml"):
         return place.with_suffix(".html")
     return place.with_name(f"{place.name}.html")

@@ -45,6 +45,8 @@ OPTIMAL = 1e-6
 """The largest gap that is called optimal, of the value, or of the baseline where the value is next to nothing."""
 BEYOND = 1e-9
 """A privacy row counts as violated if it is by more than this share of epsilon."""
+SHORT = 1.0
+"""A first run of fewer seconds of the processor is a warm-up: much of it may be what is loaded for this form alone."""
 Figures = dict[str, Any]
 
 
@@ -61,12 +63,18 @@ def measured(request: Mapping[str, Any]) -> Iterator[Figures]:
     measure = find(kind_of(problem), "measure")(problem, name, options, request["form"])
     runs: list[Mapping[str, float]] = []
     spent: list[float] = []
+    warm = False
     try:
-        for _ in range(request["repeat"]):
-            begin = time.process_time()
-            runs.append(measure.once())
-            spent.append(time.process_time() - begin)
-            yield {**measure.figures(), **seconds_of(runs), "cpu": statistics.median(spent), "repeats": len(runs)}
+        while len(runs) < request["repeat"]:
+            began, run = time.process_time(), measure.once()
+            used = time.process_time() - began
+            if not warm and used < SHORT:
+                yield {"warm_up": time.perf_counter() - begin}
+            else:
+                runs.append(run)
+                spent.append(used)
+                yield {**measure.figures(), **seconds_of(runs), "cpu": statistics.median(spent), "repeats": len(runs)}
+            warm = True
         yield from measure.further()
     except OptdpError as error:
         yield {**measure.figures(), "status": measure.status_of(error), "note": line(str(error))}

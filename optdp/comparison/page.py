@@ -11,7 +11,7 @@ from optdp.comparison.charts import Axis, Series, cloud, steps
 from optdp.comparison.results import Results
 from optdp.comparison.rows import Head, Row, number
 from optdp.comparison.statistics import OURS, SHIFT, TOLERANCE, TOLERANCES, Comparison, ratios
-from optdp.comparison.tables import figures, short
+from optdp.comparison.tables import figures, short, times
 from optdp.html import Html, el, join
 from optdp.report import page as html
 
@@ -161,7 +161,7 @@ def _against(found: Comparison) -> Iterator[Html]:
         return
     pairs = found.against()
     rows = [
-        [one.problem, short(one.ours), short(one.best), one.who or "-", short(one.ratio), short(one.cpu_ratio)]
+        [one.problem, short(one.ours), short(one.best), one.who or "-", times(one), short(one.cpu_ratio)]
         for one in pairs
     ]
     table = html.table(("problem", "optdp's engines, s", "best other, s", "which", "times faster", "times less CPU"),
@@ -171,7 +171,7 @@ def _against(found: Comparison) -> Iterator[Html]:
     yield html.section(
         "against", "optdp's engines and the best other",
         el("p", f"{words}In the same run; the best other is the fastest backend that has done the problem. A dash: "
-           "nobody has."), _dense(table),
+           "nobody has; a ratio with > is that of the time limit, where it ended all the others."), _dense(table),
     )  # fmt: skip
 
 

@@ -45,7 +45,7 @@ class Row:
     entries: int | None = None
     repeats: int = 0
     warm_up: float | None = None
-    """Seconds to load the solver and solve a program of two people, before the first repeat."""
+    """Seconds to load the solver, to solve a program of two people, and for a first run if it is short."""
     seconds: float | None = None
     """All of it: formulating, building, solving, repairing, certifying."""
     seconds_spread: float | None = None

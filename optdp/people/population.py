@@ -56,7 +56,7 @@ class Person:
 class Population(Public):
     """Who is counted, and the distribution of their sum: the prior. Make one with a constructor, listed below.
 
-    Probabilities are exact: write decimals as strings ("0.1"), as a float is the binary fraction that it is.
+    Probabilities are exact: write decimals as strings ("0.1"), because a float stands for its exact binary fraction.
 
     Parameters
     ----------

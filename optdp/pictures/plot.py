@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from optdp.errors import ProblemError
+from optdp.extras import install
 from optdp.pictures.chart import Bars, Chart, Heat, Picture, ticks
 from optdp.pictures.svg import DASHES, INKS, LOW, RULE, thickness
 
-MISSING = "Pictures need matplotlib: pip install 'optdp[plot]'."
 LONGEST = 1500
 """Rows and columns of a heat map that are drawn one by one; of more the largest of each block."""
 
@@ -29,7 +29,7 @@ def drawn(pictures: Mapping[str, Callable[[], Picture]], which: str, ax: Any) ->
         try:
             from matplotlib import pyplot
         except ImportError:
-            raise ProblemError(MISSING) from None
+            raise ProblemError(f"Pictures need matplotlib: {install('plot')}.") from None
         ax = pyplot.figure(figsize=(7.0, 4.6), layout="constrained").add_subplot()
     draw(pictures[which or next(iter(pictures))](), ax)
     return ax

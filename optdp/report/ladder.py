@@ -44,8 +44,8 @@ def _data(found: Ladder) -> dict[str, Any]:
 def _header(found: Ladder, subject: str) -> Html:
     problem = found.problem
     lead = (
-        f"Each rung is the most accurate mechanism at epsilon {show(problem.epsilon)} against somebody who may know so "
-        f"much about the other people. The {MEASURES[problem.objective]} is always the one under your own belief."
+        f"Each rung is the most accurate mechanism at epsilon {show(problem.epsilon)} against someone who may know "
+        f"that much about the other people. The {MEASURES[problem.objective]} is always the one under your own belief."
     )
     tiles = [
         html.tile(rung.cells()[1], rung.label, words)
@@ -59,11 +59,11 @@ def _marked(found: Ladder) -> Iterator[tuple[Rung, str]]:
     """The rungs that a reader looks for first."""
     first, last = found.rungs[0], found.rungs[-1]
     if first.step.observers:
-        yield first, "The least error, and the promise that leans most on the prior."
+        yield first, "The smallest error, and the promise that depends most on the prior."
     for rung in found.rungs[1:]:
         everybody = [one.known for one in rung.step.observers] == ["all"]
         if rung.step.yours or everybody:
-            yield rung, "Rests on no belief at all." if everybody else "What your problem asks for."
+            yield rung, "Assumes nothing about anyone." if everybody else "What your problem asks for."
     yield last, f"Needs no data: {last.note}."
 
 
@@ -130,14 +130,14 @@ def _reading(problem: SingleLTE) -> Html:
     bound = "no mechanism with these tails" if problem.tail == "geometric" else "no mechanism"
     return html.paragraphs(
         f"Errors are rounded up and lower bounds down. A lower bound is proved: {bound} keeps the promise of its rung "
-        "with a smaller error. The last column is how much of the way an error has gone from that of the exact prior "
-        "(0 %) to that of publishing nothing (100 %)."
+        "with a smaller error. The last column says where the error lies between that of the exact prior (0 %) and "
+        "that of publishing nothing (100 %)."
     )
 
 
 def _common(problem: SingleLTE) -> Iterator[Child]:
     more = f", and ordinary epsilon {show(problem.fallback_epsilon)}" if problem.fallback_epsilon else ""
-    never = "no input is worse than with geometric noise" if problem.never_worse else "single inputs may be worse"
+    never = "no input is worse than with geometric noise" if problem.never_worse else "some inputs may be worse"
     outputs = "geometric tails" if problem.tail == "geometric" else "outputs within the possible sums"
     step = "each unit step" if problem.adjacency == "unit" else "any two contributions"
     yield html.paragraphs(f"Epsilon {show(problem.epsilon)}{more}, for {step}; {outputs}; {never}.")
@@ -147,11 +147,12 @@ def _common(problem: SingleLTE) -> Iterator[Child]:
 
 def _choosing() -> Html:
     items = (
-        html.term("Say a range, not a number", "The first rung holds only for somebody who believes exactly the "
-                  "prior. Nobody knows a probability to the last digit, and next to it the promise may be far weaker."),
+        html.term("Give a range, not a number", "The first rung only holds against someone who believes exactly the "
+                  "prior. Nobody knows a probability to the last digit, and a little off, the promise may be far "
+                  "weaker."),
         html.term("Count who may be known", "Colleagues, friends and members of a household know some of the others. "
-                  "Take as many as one person may know, and some more."),
-        html.term("Look at the mark", "Where a bar reaches it, the prior alone is as good as the release: "
-                  "ask for less privacy, count more people, or publish nothing."),
+                  "Allow for as many as one person may know, and some more."),
+        html.term("Look at the mark", "Where a bar reaches it, the release is no better than the prior alone: "
+                  "accept less privacy, count more people, or publish nothing."),
     )  # fmt: skip
     return html.section("choosing", "How to choose", html.listed(*items))

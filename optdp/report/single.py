@@ -41,14 +41,14 @@ NAMES = {
 """What the heat map calls its rows, columns and values, and the power of ten where its colours begin."""
 
 ADDED = (
-    "The noise has the same law for every true sum. So the mean error is the same for all of them, and epsilon also "
-    "holds for whoever knows less about the others than the prior says. Its tails are geometric."
+    "The noise has the same distribution for every true sum. So the mean error is the same for all of them, and "
+    "epsilon also holds against someone who knows less about the others than the prior says. Its tails are geometric."
 )
 
 COMPARED = (
-    "Best ordinary DP is the most accurate mechanism that promises the same epsilon whatever anybody knows. Without "
-    "data is the error of publishing the prior's median without looking at the data. These two are for comparison: the "
-    "artifact does not claim them."
+    "Best ordinary DP is the most accurate mechanism that promises the same epsilon whatever anyone knows. Without "
+    "data is the error of publishing the prior's median without looking at the data. These two are for comparison "
+    "only: the artifact does not claim them."
 )
 
 
@@ -104,7 +104,7 @@ def _header(found: Verified, subject: str) -> Html:
     tail = "no mechanism with these tails" if problem.tail == "geometric" else "no mechanism"
     tail = "no added noise" if problem.form == "additive" else tail
     bound = found.artifact.claim.get("lower_bound") if found.bound_proved and problem.objective == "mae" else None
-    best = "" if bound is None else f" Proved: {tail} is below {at_least(Fraction(bound))}."
+    best = "" if bound is None else f" Proved: {tail} has an error below {at_least(Fraction(bound))}."
     lead = (
         f"Publishes one number about {headcount(problem.populations[0])}, each of whom contributes a whole number from "
         f"0 to {problem.largest}: their sum, with as little noise as privacy allows. All figures on this page were "
@@ -112,10 +112,10 @@ def _header(found: Verified, subject: str) -> Html:
     )
     tiles = (
         html.tile(
-            epsilon(eps), problem.promise, "Certified: what is promised under the assumption in the box."
+            epsilon(eps), problem.promise, "Certified: promised under the assumption in the box."
         ),
         html.tile(
-            f"× {odds_factor(eps)}", "odds factor", "The most that any published number changes odds about somebody."
+            f"× {odds_factor(eps)}", "odds factor", "The most by which a published number changes odds about someone."
         ),
         html.tile(
             at_most(certificate.mae), "mean error",
@@ -123,7 +123,7 @@ def _header(found: Verified, subject: str) -> Html:
         ),
         html.tile(
             epsilon(ordinary), "ordinary epsilon",
-            "Nothing is promised without the assumption." if ordinary is None else "Holds whatever anybody knows.",
+            "Nothing is promised without the assumption." if ordinary is None else "Holds whatever anyone knows.",
         ),
     )  # fmt: skip
     lead_parts: Child = [lead, el("em", f" {notes}") if notes else None]
@@ -163,9 +163,8 @@ def _over_time(found: Verified) -> Html | None:
     number, together = f"{claim['releases']:,}", epsilon(Fraction(claim["epsilon"]))
     delta = over_time.brief(Fraction(claim["delta"]))
     said = (
-        f"{number} numbers drawn from this table, also about the same people, tell no more together than one release "
-        f"with an ordinary epsilon of {together} and a delta of {delta}. That they are {number} at most must "
-        "have been decided beforehand."
+        f"{number} numbers drawn from this table, also about the same people, together have an ordinary epsilon of "
+        f"at most {together} at a delta of {delta}. This requires that the limit of {number} is fixed beforehand."
     )
     return html.box("Over time", html.paragraphs(said, over_time.meaning(found.problem, claim["releases"])))
 
@@ -179,7 +178,7 @@ def _assumptions(found: Verified) -> Html:
     ]
     parts: list[Child] = [priors(named, "prior")]
     if len(problem.populations) > 1:
-        parts.append(html.paragraphs("The promise holds under each of these priors. Nothing is promised between them."))
+        parts.append(html.paragraphs("The promise holds under each of these priors, but not for priors between them."))
     if problem.watchers:
         about = [f"Observer {i}: {known}." for i, (_, known) in enumerate(problem.watchers, start=1)]
         parts.append(html.paragraphs(meaning(problem)))
@@ -196,26 +195,26 @@ def _assumptions(found: Verified) -> Html:
 
 def _terms(found: Verified) -> list[str]:
     problem, ordinary = found.problem, found.certificate.ordinary_epsilon
-    one = "each step of one between two contributions of a person is protected at epsilon divided by D"
+    one = "each difference of one in a person's contribution is protected at epsilon divided by D"
     steps = (
-        "Neighbours: the same people, of whom one contributes differently."
+        "Neighbours: the same people, one of whom contributes something else."
         if problem.largest == 1
-        else f"Neighbours: the same people, of whom one contributes differently; {one}, D = {problem.largest}."
+        else f"Neighbours: the same people, one of whom contributes something else; {one}, D = {problem.largest}."
         if problem.adjacency == "unit"
-        else "Neighbours: the same people, of whom one contributes differently, by however much."
+        else "Neighbours: the same people, one of whom contributes something else, by whatever amount."
     )
     fallback = problem.fallback_epsilon
     return [
         f"Contributions: whole numbers from 0 to {problem.largest} for each person.",
         steps,
         "Ordinary epsilon (no assumption): "
-        + ("there is none, it is infinite." if ordinary is None else f"{epsilon(ordinary)}.")
+        + ("infinite." if ordinary is None else f"{epsilon(ordinary)}.")
         + (f" At most {epsilon(fallback)} was asked for." if fallback is not None else ""),
-        "No input is served worse than by geometric noise."
+        "No input has a larger mean error than with geometric noise."
         if found.certificate.never_worse
-        else f"Some inputs are served worse than by geometric noise: a mean error of up to "
+        else f"Some inputs have a larger mean error than with geometric noise: up to "
         f"{at_most(found.certificate.worst_error)}.",
-        "The prior stands in the artifact and on this page: it must not itself be a secret.",
+        "The artifact and this page state the prior, so it must not itself be secret.",
     ]
 
 
@@ -230,11 +229,11 @@ def _matrix_words(matrix: NoiseMatrix) -> Html:
         f"{first:,} to {last:,} and outputs {low:,} to {high:,}, as integers over a common denominator."
     )
     if matrix.q is not None:
-        said += " Outputs outside of these follow geometric noise."
+        said += " Outputs beyond these follow geometric noise."
     if matrix.outside == "geometric" and (first, last) != (0, matrix.last):
-        said += " Sums that have no row get plain geometric noise."
+        said += " Sums without a row get plain geometric noise."
     elif matrix.outside == "clamp" and (first, last) != (0, matrix.last):
-        said += " Sums that have no row are served by the nearest row."
+        said += " Sums without a row use the nearest row."
     return html.paragraphs(said)
 
 
@@ -245,10 +244,10 @@ def _error_section(found: Verified, data: dict[str, Any]) -> Sequence[Child]:
     """The errors in words, bars and a curve."""
     problem, certificate = found.problem, found.certificate
     words = (
-        "How far the published number is from the true sum on average, for each true sum, beside geometric noise, "
-        "which is off by the same amount for all. The shaded area is the prior: where it is high the sum is likely."
+        "How far the published number is from the true sum on average, for each true sum, compared with geometric "
+        "noise, whose error is the same for all. The shaded area is the prior: where it is high, the sum is likely."
         if "errors" in data
-        else "How far the published number is from the true sum on average, which is the same for every true sum."
+        else "How far the published number is from the true sum on average; it is the same for every true sum."
     )
     by_input = None
     if "errors" in data:
@@ -273,7 +272,7 @@ def _error_section(found: Verified, data: dict[str, Any]) -> Sequence[Child]:
 
 def _chart(name: str, label: str, caption: str, data: dict[str, Any]) -> Html:
     step = data[name]["step"]
-    thinned = "" if step == 1 else f" Of every {step} places the largest value is drawn."
+    thinned = "" if step == 1 else f" Each point is the largest of {step} values."
     return html.chart(name, "lines", name, label, caption + thinned)
 
 
@@ -281,13 +280,13 @@ def _quotient_section(problem: SingleLTE, data: dict[str, Any]) -> Sequence[Chil
     """The quotients in words and a chart."""
     said = (
         "For each number that may be published: how many times likelier it is if a person contributes one thing than "
-        "if the same person contributes another. At 1 it tells nothing. The promise is that no quotient leaves the "
+        "if the same person contributes another. At 1 it reveals nothing. The promise is that no quotient leaves the "
         "band between the two lines."
     )
     if problem.largest > 1 and problem.adjacency == "unit":
-        said += " Each curve is about a step of one; the steps of a whole contribution multiply."
+        said += " Each curve is for contributions that differ by one; for larger differences the factors multiply."
     if len(data["quotients"]["curves"]) == 2 and data["quotients"]["curves"][0]["name"] == "largest quotient":
-        said += " There are many pairs of contributions; the largest and the smallest quotient of all are drawn."
+        said += " As there are many pairs of contributions, only the largest and smallest quotients are drawn."
     return (
         html.paragraphs(said),
         _chart("quotients", "Quotient for each output", "Quotient by output.", data),
@@ -314,10 +313,10 @@ def _deploy(found: Verified, name: str) -> Html:
             *((f"optdp audit {file} --samples 1000000    # tests a sampler from outside",) if audited else ()),
         ),
         html.one_release(
-            "Draw once for one set of data, publish that number, and keep to it. A second draw of the same sum is "
-            "a second release, and so is a seeded or repeatable draw: whoever knows the seed takes the noise off."
+            "Draw once for each set of data, publish that number, and never draw again. A second draw of the same sum "
+            "is a second release. Never use a seed: whoever knows it can remove the noise."
         ),
         html.paragraphs("This page is about the artifact with this digest and no other:"),
         html.digest_line("SHA-256", found.artifact.sha256),
-        html.paragraphs("The digest tells accidents from intact files. It does not say who made a file."),
+        html.paragraphs("The digest reveals accidental damage. It does not say who made the file: for that, sign it."),
     )

@@ -145,7 +145,7 @@ def ladder(
     deadline: float | None = None,
     seen: Callable[[Rung], object] = lambda _: None,
 ) -> Ladder:
-    """What each further piece of knowledge that an observer may have costs in error.
+    """How the error grows with what an observer may know.
 
     Parameters
     ----------

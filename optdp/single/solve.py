@@ -49,7 +49,7 @@ MARGINS = (1e-9, 1e-6, 1e-3)
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Solution(Designed[SingleLTE, Certificate]):
-    """What came out for one entity: the mechanism, its certificate, and the numbers that a person asks for first.
+    """The solution for one entity: the mechanism, its certificate, and the main figures.
 
     `status` is "optimal", "heuristic", "baseline", "interrupted", or whatever a solver said. Besides the fields there
     are `mae`, `mse`, `baseline_mae`, `ordinary_mae`, `no_data_mae`, `gap`, `summary()` and `save(path)`.
@@ -230,14 +230,14 @@ def check_target(problem: SingleLTE, path: Path) -> None:
 PROVED = 1e-6
 """A gap below which geometric noise counts as the optimum itself."""
 BEST_AS_IT_IS = "geometric noise: no mechanism of this kind is more accurate"
-ONLY_NOISE = "geometric noise is all that ordinary privacy leaves with these tails and never_worse"
+ONLY_NOISE = "with these tails and never_worse, ordinary privacy allows nothing better than geometric noise"
 CROWDED = (
-    "With ordinary privacy at epsilon itself and outputs in 0..n, an input in the middle can be better than under "
-    "geometric noise by about a factor of e^(-n epsilon / 2D) only, which is less than rounding needs."
+    "With ordinary privacy at epsilon itself and outputs in 0..n, the error of an input in the middle can be smaller "
+    "than with geometric noise by a factor of about e^(-n epsilon / 2D) at most, which is less than rounding needs."
 )
 FORCED = (
-    f"geometric noise: sums beyond {FULL_LIMIT:,} without a row of their own get it, and then ordinary privacy leaves "
-    "no choice for the others"
+    f"geometric noise: above {FULL_LIMIT:,}, sums without a row of their own get it, and ordinary privacy then "
+    "requires it for all others too"
 )
 
 
@@ -426,7 +426,7 @@ def _baseline(problem: SingleLTE, begin: float, status: str, note: str) -> Solut
             raise InfeasibleError(f"{CROWDED} Set never_worse = false.") from None
         remedy = " Set never_worse = false." if caps else ""
         raise InfeasibleError(
-            f"{note or 'Geometric noise does not do'}; and for geometric noise {error}{remedy}"
+            f"{note or 'Geometric noise is not enough'}; and for geometric noise {error}{remedy}"
         ) from None
     seconds = time.perf_counter() - begin
     return Solution(

@@ -31,6 +31,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from optdp.errors import OptdpError, ProblemError
+from optdp.extras import install
 from optdp.files.atomic import write_bytes
 from optdp.files.models import Problem, Sweep
 from optdp.kind import Home
@@ -228,7 +229,7 @@ def write_picture(curve: Curve, path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         raise ProblemError(
-            "Pictures need matplotlib: pip install 'optdp[plot]'. Or write the numbers: --out curve.csv."
+            f"Pictures need matplotlib: {install('plot')}. Or write the numbers: --out curve.csv."
         ) from None
     figure = Figure(figsize=(7.0, 4.6), layout="constrained")
     axes = figure.add_subplot()

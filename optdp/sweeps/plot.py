@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from optdp.errors import ProblemError
+from optdp.extras import install
 from optdp.files.atomic import check_writable
 from optdp.numbers.exact import shown
 from optdp.pictures.chart import Chart
@@ -28,7 +29,7 @@ def check_picture(path: Path) -> None:
         raise ProblemError(f"--plot must end in {', '.join(PICTURES)}. Found {path.name!r}.")
     check_writable(path)
     if find_spec("matplotlib") is None:
-        raise ProblemError("Pictures need matplotlib: pip install 'optdp[plot]'. Or leave out --plot.")
+        raise ProblemError(f"Pictures need matplotlib: {install('plot')}. Or leave out --plot.")
 
 
 def drawn(rows: Sequence[Mapping[str, Any]], keys: Sequence[str], title: str, figure: str, path: Path) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from optdp.errors import ProblemError
+from optdp.extras import install
 from optdp.files.atomic import check_writable, name_of
 from optdp.kind import Home
 from optdp.objects import short
@@ -122,7 +123,7 @@ def check_out(out: Path) -> None:
 
 
 def _pyarrow() -> tuple[Any, ...]:
-    said = "Parquet needs pyarrow: pip install 'optdp[parquet]'. Or write .csv or .jsonl, which need nothing."
+    said = f"Parquet needs pyarrow: {install('parquet')}. Or write .csv or .jsonl, which need nothing."
     return needed("pyarrow", "pyarrow.parquet", otherwise=said)
 
 

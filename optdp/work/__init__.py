@@ -208,14 +208,14 @@ _clock: ContextVar[Clock | None] = ContextVar("clock", default=None)
 
 
 @contextmanager
-def deadline(seconds: float | None) -> Iterator[Clock]:
+def deadline(seconds: float | Clock | None) -> Iterator[Clock]:
     """A context whose work ends after so many seconds, with the best so far: `with deadline(10): solve(problem)`.
 
     In the main thread a timer ends it wherever it is. In other threads it ends at the next `check`. Of one deadline
-    within another the earlier one counts.
+    within another the earlier one counts. Whoever answers the end brings the clock, as it may ring at once.
     """
-    clock, outer = Clock.of(seconds), _clock.get()
-    if seconds is None or (outer is not None and not outer.rung and outer.end <= clock.end):
+    clock, outer = seconds if isinstance(seconds, Clock) else Clock.of(seconds), _clock.get()
+    if clock.seconds == math.inf or (outer is not None and not outer.rung and outer.end <= clock.end):
         yield clock
         return
     token = _clock.set(clock)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from optdp import Population, ProblemError, SingleLTE, solve, sweep
+from optdp.extras import install
 from optdp.html import Html
 from optdp.numbers.exact import precision
 from optdp.pictures.chart import Bars, Chart, Level, PlottedCurve, ticks
@@ -117,7 +119,7 @@ def test_names_of_pictures(solution: Solution) -> None:
 
 def test_without_matplotlib(solution: Solution, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ProblemError, match=r"pip install 'optdp\[plot\]'"):
+    with pytest.raises(ProblemError, match=re.escape(install("plot"))):
         solution.plot()
     assert "<svg" in solution._repr_html_()  # a notebook needs none
 

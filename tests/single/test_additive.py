@@ -356,7 +356,7 @@ def test_reports_and_exports(solved: Solution, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     solved.save(path)
     page = report(path).decode()
-    assert "The noise has the same law for every true sum" in page
+    assert "The noise has the same distribution for every true sum" in page
     assert "heatmap" not in page.split("<script")[0]
     assert "added noise" in (tmp_path / "x").joinpath(export(path, "python", tmp_path / "x")[0].name).read_text()
     for target in TARGETS:

@@ -388,7 +388,7 @@ def test_files_have_observers(tmp_path: Path) -> None:
     found.save(tmp_path / "a.json")
     opened = open_artifact(tmp_path / "a.json")
     assert opened.verified.problem == problem  # type: ignore[attr-defined]
-    assert "everybody else's contribution exactly" in found.summary()["meaning"]
+    assert "exactly what everyone else contributes" in found.summary()["meaning"]
 
 
 @pytest.mark.parametrize("seed", range(12))
