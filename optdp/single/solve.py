@@ -80,7 +80,7 @@ class Solution(Designed[SingleLTE, Certificate]):
 
     mechanism: NoiseMatrix | AddedNoise
     told = ("status", "mae", "baseline_mae", "gap", "certificate.epsilon", "certificate.ordinary_epsilon")
-    fragment = "optdp.report.notebook:of_solution"
+    drawing = "optdp.single.pictures:pictures"
 
     @property
     def gap(self) -> float | None:
