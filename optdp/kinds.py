@@ -101,7 +101,7 @@ def solve(
     ----------
     problem : such as a `SingleLTE`, or what `load` returned.
     backend : the solver of linear programs; `optdp kinds` lists those installed.
-    progress : is called with what is being done; True prints it to stderr.
+    progress : is called with what is being done; True prints it to stderr, or shows it below a notebook's cell.
     deadline : seconds after which it ends as if interrupted; a kind that has no best so far raises SolverError.
     verbose : whether the solver of linear programs prints its own log.
     options : what goes to that solver as it stands, by its own names.

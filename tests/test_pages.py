@@ -56,9 +56,10 @@ parties = [{kind = "binomial", n = 4, p = "0.5"}, {kind = "binomial", n = 4, p =
 """From which some of it is made."""
 
 NEVER = {
-    r"optdp init$": "asks in a terminal",
     r"pip install": "the tests run in what is installed",
     r"make ": "the tests are one of these",
+    r"docker ": "needs a daemon",
+    r"optdp init\s*(#|$)": "asks in a terminal; tests/cli has one",
     r"optdp aggregate|from optdp.artifact import open_member": "waits for other parties; tests/plan/meeting has them",
     r"dask |.*--scheduler": "needs a cluster; tests/sweeps has one",
     r"until ": "goes on for hours",

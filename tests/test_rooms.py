@@ -17,7 +17,8 @@ ROOT = Path(optdp.__file__).parent
 FLOORS = (
     {"errors"},
     {"work", "library", "extras"},
-    {"objects", "sheet", "kind"},
+    {"html", "objects", "sheet", "kind"},
+    {"pictures"},
     {"numbers"},
     {"outcome", "programs", "files"},
     {"mechanism", "people"},

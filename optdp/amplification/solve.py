@@ -62,6 +62,7 @@ class AmplificationSolution(Outcome):
     note: str
     seconds: float
     told = ("status", "unknown", "value", "lower", "method")
+    drawing = "optdp.amplification.pictures:pictures"
 
     @property
     def unknown(self) -> str:

@@ -75,6 +75,9 @@ class Problem(Generic[S]):
 
     kind: ClassVar[str]
 
+    title: str = attrs.field(default="", kw_only=True, eq=False, validator=attrs.validators.instance_of(str))
+    """What it is about, for people: files and reports carry it."""
+
     def _asked(self) -> dict[str, Any]:
         """Every field as it is used: where the field keeps what was given, the property of its name."""
         known = attrs.fields(type(self))
@@ -150,7 +153,8 @@ def file_model(problem: type[Problem[Any]]) -> type[Documented]:
 def entries(file: Documented, **made: Any) -> dict[str, Any]:
     """What a file says of its problem, tables within it made into what they describe; some may be `made` already."""
     own = set(type(file).model_fields) - set(Documented.model_fields) - {"kind"} - set(made)
-    return {name: described(getattr(file, name)) for name in own} | made
+    titled = {"title": file.title} if file.title else {}
+    return {name: described(getattr(file, name)) for name in own} | titled | made
 
 
 def described(value: Any) -> Any:

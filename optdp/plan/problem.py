@@ -34,7 +34,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
 
 from attrs import field, frozen
-from pydantic import StrictBool, StrictInt
+from pydantic import StrictBool, StrictInt, StrictStr
 
 from optdp.errors import ProblemError
 from optdp.files.models import Exact, Problem, entries, entry
@@ -68,6 +68,11 @@ def each_once(keys: Iterable[Hashable], make: Callable[[int], Made]) -> list[Mad
     """`make(i)` for the `i`-th key; what has the same key is made once, and is one object."""
     known: dict[Hashable, Made] = {}
     return [known[key] if key in known else known.setdefault(key, make(i)) for i, key in enumerate(keys)]
+
+
+def _names(given: object) -> tuple[str, ...]:
+    _listed("names", given)
+    return tuple(" ".join(str(name).split()) for name in given)  # type: ignore[attr-defined]
 
 
 def _listed(name: str, given: object) -> None:
@@ -144,6 +149,7 @@ class MultiLTE(Problem["PlanSolution"]):
     fallback_epsilon : also require ordinary differential privacy of every table at this level, whatever anyone knows.
     f : the coefficients of a weighted sum, integers; all 1 by default.
     divisor : a public number that the aggregate is divided by (an average).
+    names : what the parties are called, for reports; none by default.
     also : further worlds, each with one population for each party, in which the same privacy must hold.
     contraction : with "divisible", how inputs are moved before noise is added: "optimal", "scaled", "shifts" (VI-D),
         "none" or "algorithm-5" (appendix B).
@@ -180,6 +186,12 @@ class MultiLTE(Problem["PlanSolution"]):
         default=Fraction(1),
         converter=_divisor,
         metadata=entry(Exact, "A public number that the aggregate is divided by."),
+    )
+    names: tuple[str, ...] = field(
+        default=(),
+        converter=_names,
+        eq=False,
+        metadata=entry(list[StrictStr], "What the parties are called, in order."),
     )
     also: tuple[tuple[Population, ...], ...] = field(default=(), converter=_worlds, metadata=entry(list[World]))
     contraction: Contraction = field(default="optimal", metadata=entry(Contraction))
@@ -228,6 +240,10 @@ class MultiLTE(Problem["PlanSolution"]):
             raise ProblemError(
                 'The tables of a joint plan are finite, so tail must be "margin" or "none". Found "geometric". For '
                 'geometric tails use method = "divisible".'
+            )
+        if self.names and (len(self.names) != count or len(set(self.names)) < count or "" in self.names):
+            raise ProblemError(
+                f"names must have a different name for each of the {count} parties. Found {shown(self.names)}."
             )
         check_choices(self, method=Method, objective=Objective, contraction=Contraction, adjacency=Adjacency, tail=Tail)
         if len(self.f) != count or not all(type(one) is int and 1 <= abs(one) <= LARGEST_FACTOR for one in self.f):
@@ -493,6 +509,8 @@ class MultiLTE(Problem["PlanSolution"]):
     def spec(self) -> dict[str, Any]:
         """The problem as it stands in a file."""
         spec: dict[str, Any] = {"kind": self.kind, "epsilon": show(self.epsilon)}
+        spec |= {"title": self.title} if self.title else {}
+        spec |= {"names": list(self.names)} if self.names else {}
         if self.fallback_epsilon is not None:
             spec["fallback_epsilon"] = show(self.fallback_epsilon)
         spec |= {"method": self.method, "honest": self.honest, "objective": self.objective}

@@ -62,7 +62,7 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
     tables: tuple[Table, ...]
     tried: tuple[Tried, ...] = ()
     told = ("status", "mae", "baseline_mae", "gap", "certificate.epsilon", "problem.honest", "tables")
-    fragment = "optdp.report.notebook:of_plan"
+    drawing = "optdp.plan.pictures:pictures"
 
     @property
     def baseline_mae(self) -> float:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from optdp.html import Child, Html, el, join
 from optdp.numbers.exact import show
 from optdp.report import page as html
-from optdp.report.page import Child, Html, el
 from optdp.report.words import described, headcount
 from optdp.single.ladder import HEAD, NO_BETTER, Ladder, Rung
+from optdp.single.pictures import MEASURES
 from optdp.single.problem import SingleLTE
 
 WIDE, TALL, BAR = 400, 40, 10
@@ -18,7 +19,6 @@ LONGEST = 42
 """Letters of a name in the picture."""
 STRETCH = 1.25
 """How much longer than all others the bar of geometric noise may be before it is cut."""
-MEASURES = {"mae": "mean absolute error", "mse": "mean squared error"}
 
 
 def page(found: Ladder, title: str = "") -> bytes:
@@ -52,7 +52,7 @@ def _header(found: Ladder, subject: str) -> Html:
         for rung, words in _marked(found)
         if rung.error is not None
     ]  # fmt: skip
-    return html.header("Ladder of observers", subject, lead, tiles, html.join())
+    return html.header("Ladder of observers", subject, lead, tiles, join())
 
 
 def _marked(found: Ladder) -> Iterator[tuple[Rung, str]]:
@@ -98,7 +98,7 @@ def _bar(rung: Rung, y: int, top: float) -> Html:
     parts = [el("text", name, x=0, y=y + 16, class_=mine)]
     if rung.error is None:
         parts.append(el("text", "not solved", x=WIDE, y=y + 16, text_anchor="end", class_="soft"))
-        return html.join(parts)
+        return join(parts)
     cut = rung.error > top
     shown = f"{error}, cut" if cut else error
     parts += [
@@ -107,7 +107,7 @@ def _bar(rung: Rung, y: int, top: float) -> Html:
         el("rect", x=0, y=y + 23, width=f"{max(WIDE * min(rung.error / top, 1), 1):.2f}", height=BAR,
            class_=_kind(rung)),
     ]  # fmt: skip
-    return html.join(parts)
+    return join(parts)
 
 
 def _kind(rung: Rung) -> str:
@@ -122,7 +122,7 @@ def _table(found: Ladder) -> Html:
     for rung in found.rungs:
         label, *figures = rung.cells()
         note = el("p", rung.note, class_="hint") if rung.note else None
-        rows.append([html.join(el("strong", label) if rung.step.yours else label, note), *figures])
+        rows.append([join(el("strong", label) if rung.step.yours else label, note), *figures])
     return el("div", html.table(HEAD, rows, numbers=(1, 2, 3)), class_="rungs")
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
+from optdp.html import Child, Html, el
 from optdp.order.format import VerifiedOrder
-from optdp.order.mechanism import near_uniform, placed, reversed_pairs, sensitivities
+from optdp.order.mechanism import near_uniform, reversed_pairs, sensitivities
+from optdp.order.pictures import positions
+from optdp.pictures.chart import Chart, Heat, Level, PlottedCurve
 from optdp.report import page as html
 from optdp.report import words
-from optdp.report.page import Child, Html
-from optdp.report.pictures import MOST_ENTRIES, Chart, Heat, Level, Line, PlottedCurve, binned
 from optdp.report.words import at_most, odds_factor, people
 
 BINS = 60
@@ -36,9 +36,10 @@ SOURCES = {
 
 def page(found: VerifiedOrder, name: str, title: str = "") -> bytes:
     """The page about a verified order whose file is called `name`."""
-    subject = title or f"Answers of {people(found.artifact.n)}, shuffled within groups"
+    stated = str(found.artifact.problem.get("title", "")).strip()[:200]
+    subject = title or stated or f"Answers of {people(found.artifact.n)}, shuffled within groups"
     own = sensitivities(found.groups, found.artifact.order, found.artifact.distance)
-    along, heat = _picture(found)
+    along, heat = positions(found.groups, found.artifact.order)
     data: dict[str, Any] = {"heat": heat.json() | NAMES, "sizes": _sizes(found).json()}
     data["sensitivities"] = Chart(
         0, (PlottedCurve("sensitivity", own[along].astype(np.float64)),),
@@ -109,7 +110,7 @@ def _claim(found: VerifiedOrder) -> Html:
     return html.section(
         "claim",
         "What is promised",
-        html.el(
+        el(
             "p",
             "If the people of one group exchanged their answers among themselves, in whatever way, nothing that can be "
             f"concluded from the release would be more than {factor} times likelier or less likely.",
@@ -155,30 +156,6 @@ def _assumptions(found: VerifiedOrder) -> Html:
 
 
 # ---------------------------------------------------------------------- pictures
-
-
-def _picture(found: VerifiedOrder) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Heat]:
-    """Groups in the order of their middle, and the map of who stands where."""
-    groups, place = found.groups, placed(found.groups, found.artifact.order)
-    middles = np.array(
-        [
-            float(np.median(place[a:b])) if b > a else math.inf
-            for a, b in zip(groups.starts, groups.starts[1:], strict=False)
-        ]
-    )
-    along = np.argsort(middles, kind="stable")
-
-    def lines() -> Iterator[Line]:
-        for group in along.tolist():
-            at = place[groups.starts[group] : groups.starts[group + 1]]
-            yield at, np.full(len(at), 1 / max(1, len(at)))
-
-    rows, columns = (0, max(0, len(groups) - 1)), (0, groups.n - 1)
-    if not len(groups):
-        return along, Heat(rows, columns, ((np.zeros(0, np.int64), np.zeros(0)),))
-    if len(groups.members) <= MOST_ENTRIES:
-        return along, Heat(rows, columns, tuple(lines()))
-    return along, binned(lines(), rows, columns)
 
 
 def _sizes(found: VerifiedOrder) -> Chart:

@@ -9,30 +9,39 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from optdp.errors import OptdpError
+from optdp.html import Child, Html, el
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.mechanism.seeded_maps import SeededMaps
 from optdp.mechanism.shared_noise import SharedNoise
+from optdp.people.population import Population
+from optdp.pictures.chart import MOST_ENTRIES, Heat
 from optdp.plan.certificate import meaning
 from optdp.plan.format import VerifiedPlan
-from optdp.plan.worlds import epsilon_under, errors_by_total
+from optdp.plan.pictures import totals_chart
+from optdp.plan.problem import MultiLTE
+from optdp.plan.worlds import epsilon_under
 from optdp.report import page as html
 from optdp.report import words
-from optdp.report.page import Child, Html
-from optdp.report.pictures import MOST_ENTRIES, Chart, Heat, Level, PlottedCurve, caption_of, of_table
 from optdp.report.single import NAMES
 from optdp.report.variations import TOO_LARGE, WHOLE, measured, variations, world_row, worlds_section
-from optdp.report.words import at_least, at_most, certified, described, epsilon, less, odds_factor, people, short
+from optdp.report.words import (
+    at_least,
+    at_most,
+    caption_of,
+    certified,
+    epsilon,
+    less,
+    odds_factor,
+    people,
+    short,
+)
 from optdp.single.alternatives import no_data_sum, useless
+from optdp.single.heat import of_table
 
 MOST_MAPS = 12
 """Different tables that get a heat map."""
 MOST_OUTPUTS = (400, 1600)
 """Outputs of all tables together up to which many, and few, other worlds are measured."""
-MOST_CELLS = 3_000_000
-"""Cells of the joint law of total and error up to which errors are drawn by the true total."""
 
 
 def page(found: VerifiedPlan, name: str, spec: Mapping[str, Any], title: str = "") -> bytes:
@@ -45,7 +54,7 @@ def page(found: VerifiedPlan, name: str, spec: Mapping[str, Any], title: str = "
     data: dict[str, Any] = {
         f"heat-{i}": heat.json() | NAMES | {"across": "report (output)"} for i, (_, heat) in enumerate(maps)
     }
-    totals = _totals(found)
+    totals = totals_chart(found)
     if totals is not None:
         data["totals"] = totals.json()
     body = (
@@ -99,10 +108,10 @@ def _matrices(found: VerifiedPlan, maps: Sequence[tuple[list[int], Heat]]) -> Se
     for i, (members, heat) in enumerate(maps):
         left_out = f" Probabilities below {heat.least:g} are left out." if heat.least and not heat.binned else ""
         last = found.problem.merged.last if inside else found.problem.parties[members[0]].last
-        caption = f"{'All parties' if inside else numbered(members)}. {caption_of(heat, last)}{left_out}"
+        caption = f"{'All parties' if inside else numbered(found.problem, members)}. {caption_of(heat, last)}{left_out}"
         captions.append(caption)
-        options.append(html.el("option", numbered(members), value=f"heat-{i}", data_caption=caption))
-    choice = html.el("label", "Table of ", html.el("select", *options, data_for="heatmap"))
+        options.append(el("option", numbered(found.problem, members), value=f"heat-{i}", data_caption=caption))
+    choice = el("label", "Table of ", el("select", *options, data_for="heatmap"))
     left = len(found.problem.parties) - sum(len(members) for members, _ in maps)
     return (
         html.paragraphs(
@@ -122,34 +131,6 @@ def _matrices(found: VerifiedPlan, maps: Sequence[tuple[list[int], Heat]]) -> Se
         html.chart("heatmap", "heat", "heat-0", "The table of a party as a heat map", captions[0], choice),
         html.paragraphs(f"The tables of {left:,} more parties are not drawn.") if left else None,
     )
-
-
-def _totals(found: VerifiedPlan) -> Chart | None:
-    """The error of the aggregate by the true total (A, Fig. 8), for joint plans that are small enough."""
-    problem = found.problem
-    tables = [kept for kept in found.tables if isinstance(kept, NoiseMatrix)]
-    if len(tables) < len(found.tables):
-        return None
-    wide = sum(abs(f) * (party.last + 1) for f, party in zip(problem.f, problem.parties, strict=True))
-    deep = sum(
-        kept.outputs[1] - kept.outputs[0] + 1 + abs(f) * (party.last + 1)
-        for kept, f, party in zip(tables, problem.f, problem.parties, strict=True)
-    )
-    if wide * deep > MOST_CELLS:
-        return None
-    try:
-        listed = errors_by_total(found)
-    except OptdpError:
-        return None
-    if not listed:
-        return None
-    first, last = listed[0].total, listed[-1].total
-    errors, chances = np.full(last - first + 1, np.nan), np.zeros(last - first + 1)
-    for item in listed:
-        errors[item.total - first], chances[item.total - first] = item.error, item.probability
-    curves = [PlottedCurve("mean error", errors), PlottedCurve("probability of this total", chances, "area")]
-    level = Level(float(problem.baseline_mae), "shared geometric noise")
-    return Chart(first, curves, "true total", "mean absolute error", (level,))
 
 
 def _errors(found: VerifiedPlan, drawn: bool) -> Sequence[Child]:
@@ -264,8 +245,8 @@ WORD = (
     "Once the word is known, a report is a fixed function of the input, and the sum says much about the inputs. If the "
     "word is overheard, guessed or used twice, nothing is promised."
 )
-MOST_KINDS, MOST_PARTIES = 12, 60
-"""Priors that are described, and parties that are listed, one by one."""
+MOST_PARTIES = 60
+"""Parties that are listed one by one."""
 
 
 def top(found: VerifiedPlan, subject: str, unit: str) -> Html:
@@ -345,7 +326,7 @@ def claim(found: VerifiedPlan) -> Html:
             "A second release", f"A second aggregate of the same data, even a second draw, is not covered.{held}"
         ),
         html.term("An observer who knows more, or a wrong assumption", "See ",
-                  html.el("a", "If the priors are wrong", href="#others"), f".{held}"),
+                  el("a", "If the priors are wrong", href="#others"), f".{held}"),
         html.term("That someone took part", "The numbers of people are assumed to be public."),
     )  # fmt: skip
     reach = max(party.largest for party in problem.parties)
@@ -367,19 +348,16 @@ def assumptions(found: VerifiedPlan) -> Html:
     """The priors, who must be honest, and the secure sum."""
     problem = found.problem
     parts: list[Child] = []
-    for number, world in enumerate(problem.worlds):
-        if problem.also:
-            parts.append(html.el("h4", f"World {number + 1}"))
+    stated: list[tuple[str, Population]] = []
+    for number, world in enumerate(problem.worlds, start=1):
         same: dict[str, list[int]] = {}
         for i, party in enumerate(world):
             same.setdefault(str(party.spec), []).append(i)
-        for members in list(same.values())[:MOST_KINDS]:
-            parts.append(html.el("h4", f"{numbered(members)}{' each' if len(members) > 1 else ''}"))
-            parts.append(described(world[members[0]]))
-        if len(same) > MOST_KINDS:
-            parts.append(
-                html.paragraphs(f"And {len(same) - MOST_KINDS} further kinds of parties, as the plan's file has them.")
-            )
+        where = f"World {number}: " if problem.also else ""
+        for members in same.values():
+            each = " each" if len(members) > 1 and len(same) == 1 and not problem.also else ""
+            stated.append((f"{where}{numbered(problem, members)}{each}", world[members[0]]))
+    parts.append(words.priors(stated, "party"))
     m, trusted, inside = len(problem.parties), problem.honest, problem.method == "inside"
     if problem.watched:
         about = [f"{name[0].upper()}{name[1:]}: {known}." for name, known in problem.watchers]
@@ -437,12 +415,15 @@ def assumptions(found: VerifiedPlan) -> Html:
     )
 
 
-def numbered(members: Sequence[int]) -> str:
-    """Parties by their numbers."""
-    if len(members) == 1:
+def numbered(problem: MultiLTE, members: Sequence[int]) -> str:
+    """Parties by their names, or by their numbers."""
+    if problem.names:
+        shown = ", ".join(problem.names[i] for i in members[:8])
+    elif len(members) == 1:
         return f"Party {members[0]}"
-    shown = ", ".join(map(str, members[:8]))
-    return f"Parties {shown}" + (f" and {len(members) - 8} more" if len(members) > 8 else "")
+    else:
+        shown = f"Parties {', '.join(map(str, members[:8]))}"
+    return shown + (f" and {len(members) - 8} more" if len(members) > 8 else "")
 
 
 def parties(found: VerifiedPlan) -> Html:
@@ -454,7 +435,8 @@ def parties(found: VerifiedPlan) -> Html:
     for i, party in enumerate(problem.parties[:MOST_PARTIES]):
         own = certificate.epsilons[i]
         row = [
-            str(i), f"{party.size:,}" if party.size else "not stated", f"{party.last:,}",
+            problem.names[i] if problem.names else str(i),
+            f"{party.size:,}" if party.size else "not stated", f"{party.last:,}",
             epsilon(None if own is None else min(own, problem.epsilon)), epsilon(certificate.ordinary[i]),
             at_most(certificate.own_mae[i]),
         ]  # fmt: skip

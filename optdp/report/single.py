@@ -7,32 +7,28 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
+from optdp.html import Child, Html, el
 from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix
-from optdp.numbers.exact import precision
-from optdp.report import added, words
 from optdp.report import page as html
-from optdp.report.page import Child, Html
-from optdp.report.pictures import Chart, Heat, Level, PlottedCurve, caption_of, of_matrix
+from optdp.report import words
 from optdp.report.variations import single_worlds
 from optdp.report.words import (
     at_least,
     at_most,
+    caption_of,
     certified,
-    described,
     epsilon,
-    factor_bounds,
     headcount,
     less,
     odds_factor,
+    priors,
 )
 from optdp.single import over_time
 from optdp.single.alternatives import Alternatives
-from optdp.single.certify import meaning, mixed_prior
-from optdp.single.laws import secrets_of, steps_of
-from optdp.single.measure import Quotient, errors_by_input, quotients
+from optdp.single.certify import meaning
+from optdp.single.heat import of_matrix
+from optdp.single.pictures import added_quotient_chart, error_chart, noise_chart, quotient_chart
 from optdp.single.problem import SingleLTE
 from optdp.single.verify import Verified
 
@@ -43,6 +39,11 @@ NAMES = {
     "low": -6,
 }
 """What the heat map calls its rows, columns and values, and the power of ten where its colours begin."""
+
+ADDED = (
+    "The noise has the same distribution for every true sum. So the mean error is the same for all of them, and "
+    "epsilon also holds against someone who knows less about the others than the prior says. Its tails are geometric."
+)
 
 COMPARED = (
     "Best ordinary DP is the most accurate mechanism that promises the same epsilon whatever anyone knows. Without "
@@ -75,8 +76,8 @@ def _table(problem: SingleLTE, matrix: NoiseMatrix) -> tuple[dict[str, Any], Htm
     heat = of_matrix(matrix, problem.populations[0])
     data: dict[str, Any] = {
         "heat": heat.json() | NAMES,
-        "errors": _error_chart(problem, matrix, heat).json(),
-        "quotients": _quotient_chart(problem, matrix).json(),
+        "errors": error_chart(problem, matrix, heat).json(),
+        "quotients": quotient_chart(problem, matrix).json(),
     }
     drawn = html.chart("heatmap", "heat", "heat", "The noise matrix as a heat map", caption_of(heat, matrix.last))
     return data, html.section("matrix", "The noise matrix", _matrix_words(matrix), drawn)
@@ -85,11 +86,11 @@ def _table(problem: SingleLTE, matrix: NoiseMatrix) -> tuple[dict[str, Any], Htm
 def _added(problem: SingleLTE, noise: AddedNoise) -> tuple[dict[str, Any], Html]:
     """The same for noise that is added: one law instead of a table."""
     data: dict[str, Any] = {
-        "noise": added.noise_chart(noise, float(problem.q)).json(),
-        "quotients": added.quotient_chart(problem, noise).json(),
+        "noise": noise_chart(noise, float(problem.q)).json(),
+        "quotients": added_quotient_chart(problem, noise).json(),
     }
     drawn = _chart("noise", "The law of the noise", "Probability of the noise.", data)
-    return data, html.section("matrix", "The noise", html.paragraphs(added.WORDS), drawn)
+    return data, html.section("matrix", "The noise", html.paragraphs(ADDED), drawn)
 
 
 def _text(value: object) -> str:
@@ -125,7 +126,7 @@ def _header(found: Verified, subject: str) -> Html:
             "Nothing is promised without the assumption." if ordinary is None else "Holds whatever anyone knows.",
         ),
     )  # fmt: skip
-    lead_parts: Child = [lead, html.el("em", f" {notes}") if notes else None]
+    lead_parts: Child = [lead, el("em", f" {notes}") if notes else None]
     return html.header(
         "Privacy report", subject, lead_parts, tiles, html.digest_line("Artifact, SHA-256", found.artifact.sha256)
     )
@@ -170,13 +171,12 @@ def _over_time(found: Verified) -> Html | None:
 
 def _assumptions(found: Verified) -> Html:
     problem = found.problem
-    parts: list[Child] = []
-    for i, prior in enumerate(problem.populations):
-        if len(problem.populations) > 1:
-            weight = problem.weights[i]
-            share = f", weighs {float(weight):.4g} in the mean error" if weight else ""
-            parts.append(html.el("h4", f"Prior {i + 1}{share}"))
-        parts.append(described(prior))
+    several = len(problem.populations) > 1
+    named = [
+        ((f"{i} (weighs {float(weight):.4g} in the mean error)" if weight else f"{i}") if several else "", prior)
+        for i, (prior, weight) in enumerate(zip(problem.populations, problem.weights, strict=True), start=1)
+    ]
+    parts: list[Child] = [priors(named, "prior")]
     if len(problem.populations) > 1:
         parts.append(html.paragraphs("The promise holds under each of these priors, but not for priors between them."))
     if problem.watchers:
@@ -239,27 +239,6 @@ def _matrix_words(matrix: NoiseMatrix) -> Html:
 
 # ---------------------------------------------------------------------- errors and quotients
 
-MOST_CURVES = 6
-"""Pairs of contributions that get a curve each; of more, the envelope is drawn."""
-MARGIN_WORK = 200_000
-"""Terms that may be added for the quotients outside of the table."""
-
-
-def _error_chart(problem: SingleLTE, matrix: NoiseMatrix, heat: Heat) -> Chart:
-    """The mean absolute error of every input that the map shows."""
-    first, last = matrix.inputs
-    start, stop = (first, last) if matrix.outside == "clamp" else heat.rows
-    values = np.full(stop - start + 1, np.nan)
-    if matrix.outside == "geometric" and matrix.q is not None:
-        q = matrix.q
-        values[:] = float(2 * q / (1 - q * q))
-    values[first - start : last + 1 - start] = errors_by_input(matrix)
-    with precision():
-        prior = np.array([float(value.mid()) for value in mixed_prior(problem, start, stop)])
-    curves = [PlottedCurve("mean error", values), PlottedCurve("probability of this sum", prior, "area")]
-    cap = Level(float(problem.cap), "geometric noise")
-    return Chart(start, curves, "true sum (input)", "mean absolute error", (cap,))
-
 
 def _error_section(found: Verified, data: dict[str, Any]) -> Sequence[Child]:
     """The errors in words, bars and a curve."""
@@ -295,47 +274,6 @@ def _chart(name: str, label: str, caption: str, data: dict[str, Any]) -> Html:
     step = data[name]["step"]
     thinned = "" if step == 1 else f" Each point is the largest of {step} values."
     return html.chart(name, "lines", name, label, caption + thinned)
-
-
-def _quotient_chart(problem: SingleLTE, matrix: NoiseMatrix) -> Chart:
-    """The quotients of every pair of adjacent secrets, with the band that they keep to."""
-    secrets = secrets_of(problem.populations)
-    steps = steps_of(secrets, problem.epsilon, problem.largest, problem.adjacency)
-    low, high = matrix.outputs
-    margin = more = 0
-    if matrix.q is not None and low <= 0 and high >= problem.last:
-        margin, more = 1, max(2, (high - low) // 10)  # outside of all sums the quotients are constant
-    elif matrix.q is not None:
-        terms = min(problem.last, 200_000) * len(secrets)
-        margin = max(1, min(max(3, (high - low) // 8, (100 - (high - low)) // 2), 60, MARGIN_WORK // terms))
-    found = [_extended(item, more) for item in quotients(problem, matrix, margin=margin)]
-    names = []
-    if problem.watched:
-        names, steps = [f"{item.one} against {item.other} in the worst world" for item in found], []
-    for step in steps:
-        one, other = secrets[step.one], secrets[step.other]
-        where = f"prior {one.prior + 1}, " if len(problem.populations) > 1 else ""
-        kind = f"kind {one.person + 1}, " if len(problem.populations[one.prior].people) > 1 else ""
-        names.append(f"{where}{kind}{one.contribution} against {other.contribution}")
-    if len(found) <= MOST_CURVES:
-        curves = [PlottedCurve(name, item.values) for name, item in zip(names, found, strict=True)]
-    else:
-        every = np.stack([item.values for item in found])
-        largest = np.where(np.isnan(every), -np.inf, every).max(axis=0)
-        least = np.where(np.isnan(every), np.inf, every).min(axis=0)
-        curves = [PlottedCurve("largest quotient", largest), PlottedCurve("smallest quotient", least)]
-    bound = max((step.epsilon for step in steps), default=problem.epsilon / problem.steps)
-    below, above = factor_bounds(bound)
-    part = "e^ε" if bound == problem.epsilon else f"e^(ε/{problem.largest})"
-    levels = (Level(above, part), Level(below, part.replace("^", "^−", 1)))
-    first = int(found[0].outputs[0]) if found else low
-    return Chart(first, curves, "published number (output)", "quotient of probabilities", levels, log=True)
-
-
-def _extended(found: Quotient, more: int) -> Quotient:
-    """The same with the first and the last value repeated `more` times."""
-    outputs = np.arange(found.outputs[0] - more, found.outputs[-1] + more + 1)
-    return Quotient(found.one, found.other, outputs, np.pad(found.values, more, mode="edge"))
 
 
 def _quotient_section(problem: SingleLTE, data: dict[str, Any]) -> Sequence[Child]:

@@ -8,11 +8,12 @@ from fractions import Fraction
 from functools import partial
 
 from optdp.errors import OptdpError, ProblemError
+from optdp.html import Html
 from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import to_fraction
 from optdp.people.population import Distribution, Population
-from optdp.report.page import Html, bars, paragraphs, section, warning
+from optdp.report.page import bars, paragraphs, section, warning
 from optdp.report.words import epsilon, odds_factor, people, short
 from optdp.single.certify import epsilon_under
 from optdp.single.laws import secrets_of

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from optdp.html import Html, el, join
 from optdp.numbers.exact import decimal_down, decimal_up, exp_bounds, to_fraction
-from optdp.numbers.pmf import BinomialPmf, ExactPmf
-from optdp.people.population import Population
-from optdp.report.page import Html, el, join, listed, paragraphs, table, term, warning
+from optdp.people.population import Population, moments
+from optdp.pictures.chart import Heat
+from optdp.report.page import listed, paragraphs, table, term, warning
 
 LARGE = 10**6
 
@@ -168,28 +170,10 @@ def not_promised(ordinary: Fraction | None, epsilon: Fraction, largest: int, fix
     return listed(*items, term("Larger contributions", cut))
 
 
-def factor_bounds(epsilon: Fraction) -> tuple[float, float]:
-    """`e^-epsilon` and `e^epsilon`, for lines in a chart."""
-    above = float(exp_bounds(min(epsilon, Fraction(100)))[1])
-    return 1 / above, above
-
-
 # ---------------------------------------------------------------------- a prior in words and figures
 
 KINDS, VALUES = 12, 12
 """How many kinds of people, and how many contributions of one, are listed."""
-
-
-def moments(population: Population) -> tuple[float, float]:
-    """Mean and standard deviation of the sum, in floating point."""
-    law = population.total
-    if isinstance(law, BinomialPmf):
-        p = float(law.p)
-        return law.shift + law.n * p, math.sqrt(law.n * p * (1 - p))
-    assert isinstance(law, ExactPmf)
-    weights = [weight / law.denominator for weight in law.weights]
-    mean = math.fsum(x * weight for x, weight in enumerate(weights))
-    return mean, math.sqrt(max(0.0, math.fsum((x - mean) ** 2 * weight for x, weight in enumerate(weights))))
 
 
 def described(population: Population) -> Html:
@@ -200,6 +184,39 @@ def described(population: Population) -> Html:
         f"deviation of {deviation:.3g}."
     )
     return join(KIND_WORDS[population.spec["kind"]](population), _narrowed(population), paragraphs(said))
+
+
+def priors(named: Sequence[tuple[str, Population]], whose: str) -> Html:
+    """All priors in one table, a row for each; a single one in words."""
+    if len(named) == 1:
+        return join(el("h4", named[0][0]) if named[0][0] else None, described(named[0][1]))
+    rows = []
+    for name, population in named[:KINDS]:
+        mean, deviation = moments(population)
+        size = f"{population.size:,}" if population.size else "not stated"
+        rows.append([name, size, _chances(population), f"{mean:.5g}", f"{deviation:.3g}"])
+    head = [whose, "people", "probability of each contribution", "mean of the sum", "standard deviation"]
+    more = len(named) - KINDS
+    independent = all(population.laws for _, population in named)
+    return join(
+        table(head, rows, numbers=(1, 3, 4)),
+        paragraphs(f"And {more:,} more, as the file has them.") if more > 0 else None,
+        paragraphs("All people are independent of each other.") if independent else None,
+        *{str(said): said for _, population in named if (said := _narrowed(population))}.values(),
+    )
+
+
+def _chances(population: Population) -> Html | str:
+    """How likely each contribution is, a line for each kind of person."""
+    if not population.laws:
+        return "stated in the file as laws of the sum"
+    lines = []
+    for law, count in population.laws[:3]:
+        chances = ", ".join(f"{w}: {short(value)}" for w, value in enumerate(law[:VALUES]))
+        who = f"{count:,} people: " if len(population.laws) > 1 else ""
+        lines.append(el("div", who + chances + (", ..." if len(law) > VALUES else "")))
+    more = len(population.laws) - 3
+    return join(*lines, el("div", f"and {more:,} further kinds of people") if more > 0 else None)
 
 
 def headcount(population: Population) -> str:
@@ -281,3 +298,17 @@ KIND_WORDS = {
     "conditionals": _conditionals,
 }  # fmt: skip
 """How each kind of population is put into words."""
+
+
+def caption_of(heat: Heat, last: int) -> str:
+    """What a map shows, and what it does not."""
+    said = "Probability of each output for each input; a darker cell (brighter on a dark screen) is likelier."
+    if heat.binned:
+        down, across = heat.step
+        said += (
+            f" Binned: a cell stands for {down} inputs and {across} outputs, and shows how likely the outputs are on "
+            "average over the inputs."
+        )
+    if heat.rows != (0, last):
+        said += f" Inputs {heat.rows[0]:,} to {heat.rows[1]:,} of 0 to {last:,} are shown."
+    return said

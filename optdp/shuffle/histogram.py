@@ -145,6 +145,7 @@ class HistogramSolution(Outcome):
     status: str
     note: str
     told = ("status", "problem.n", "problem.k", "epsilon", "delta", "lower", "standard_error")
+    drawing = "optdp.shuffle.pictures:of_histogram"
 
     @property
     def value(self) -> float:

@@ -185,6 +185,7 @@ class RealSumSolution(Outcome):
     status: str
     note: str
     told = ("status", "n", "k", "epsilon", "delta", "mse", "lower_mse", "central_mse")
+    drawing = "optdp.shuffle.pictures:of_real_sum"
 
     @property
     def value(self) -> float:

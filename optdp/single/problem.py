@@ -381,7 +381,7 @@ class SingleLTE(Problem["Solution"]):
     def spec(self) -> dict[str, Any]:
         """The problem as it stands in a file."""
         priors = [dict(prior.spec) for prior in self.populations]
-        spec: dict[str, Any] = {"kind": self.kind}
+        spec: dict[str, Any] = {"kind": self.kind} | ({"title": self.title} if self.title else {})
         if self._epsilon is not None:
             spec["epsilon"] = show(self._epsilon)
         if self._fallback_epsilon is not None:

@@ -27,7 +27,7 @@ from optdp.loading import beside, load_file, named, names_file, validated
 from optdp.numbers.exact import shown
 from optdp.sweeps.grid import Grid, Value, base_of, check_keys, put
 from optdp.sweeps.pool import Finished, Row, Task, cluster_pool, dask_is_here, local_pool, solved_here
-from optdp.sweeps.table import WRITERS, Journal, check_out, journal, rows_of
+from optdp.sweeps.table import WRITERS, Journal, Rows, check_out, journal, rows_of
 from optdp.work import Progress, Stopped, reporting
 
 Say = Callable[[str], None]
@@ -76,7 +76,7 @@ class Points:
 class Swept:
     """The rows of a sweep, and how they came about."""
 
-    rows: list[Row]
+    rows: Rows
     kept: int
     """How many points an earlier run had finished."""
     seconds: float
@@ -105,7 +105,7 @@ def sweep(
     allow_outside: bool = False,
     progress: Progress | bool = False,
     deadline: float | None = None,
-) -> list[Row]:
+) -> Rows:
     """Solve a problem at every point of a grid.
 
     Parameters

@@ -15,7 +15,8 @@ from xml.etree import ElementTree
 import pytest
 
 from optdp import ArtifactError, CertificateError, Groups, MultiLTE, OrderShuffle, Population, SingleLTE, solve, verify
-from optdp.report.page import Html, clean, el, embedded
+from optdp.html import Html, clean, el
+from optdp.report.page import embedded
 from optdp.report.report import report
 from optdp.single.format import read, write
 from tests.command_line import Done
@@ -214,13 +215,13 @@ def test_solutions_show_themselves_in_notebooks() -> None:
         shared_solution(MultiLTE([Population.binomial(6, "0.5")] * 2, "0.5", method="geometric")),
         solve(OrderShuffle(Groups.of([[0, 1, 2], [2, 3]], 5), 1, budget=1.0)),
     ]
-    for solution, drawings in zip(shown, (1, 2, 2, 0), strict=True):
+    for solution in shown:
         fragment = solution._repr_html_()
         assert fragment == solution._repr_html_()
         tree = ElementTree.fromstring(fragment)  # well formed, so that nothing is left open in the notebook
-        assert len(tree.findall(".//svg")) == drawings
+        assert len(tree.findall(".//svg")) == 2
         assert tree.findall(".//script") == []
-        assert len(fragment) < 30_000
+        assert len(fragment) < 40_000
     first = "".join(ElementTree.fromstring(shown[0]._repr_html_()).itertext())
-    for said in ("0.3  (odds change by at most × 1.35)", "infinite", "geometric noise", "second release"):
+    for said in ("0.3  (wanted 0.3)", "infinite", "geometric noise", "second release"):
         assert said in first
