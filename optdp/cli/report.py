@@ -17,9 +17,7 @@ from optdp.files.atomic import check_apart, check_writable
 def report(
     artifact: Annotated[
         Path,
-        typer.Argument(
-            help="An artifact, a plan's folder, an order, or the problem of a shuffle protocol."
-        ),
+        typer.Argument(help="An artifact, a plan's folder, an order, or the problem of a shuffle protocol."),
     ],
     save: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the page here; by default next to the artifact, as .html.")
