@@ -12,7 +12,7 @@ from pathlib import Path
 from optdp.comparison.results import Results
 from optdp.comparison.rows import Head, Row
 from optdp.comparison.statistics import OURS, SHIFT, TOLERANCE, Comparison, ratios
-from optdp.comparison.tables import short, times
+from optdp.comparison.tables import asked, short, times
 from optdp.errors import ProblemError
 from optdp.files.atomic import name_of
 from optdp.files.models import read_text
@@ -84,7 +84,7 @@ def _of_set(found: Comparison) -> Iterator[str]:
     for name, rows in found.problems.items():
         first = rows[0]
         size = f", {first.unknowns:,} unknowns" if first.unknowns else ""
-        yield f"**{_safe(name)}** ({first.kind}, epsilon {first.epsilon}{size})\n"
+        yield f"**{_safe(name)}** ({first.kind}, {asked(first)}{size})\n"
         yield from _table(
             ("backend", "status", "theirs", "seconds", "real epsilon as returned", "broken rows", "MAE", "epsilon",
              "gap", "repair", "note"),

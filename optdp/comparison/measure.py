@@ -19,10 +19,12 @@ from scipy import sparse
 
 from optdp.comparison.rows import STAGES
 from optdp.errors import CertificateError, OptdpError
-from optdp.kinds import find, kind_of, solve
+from optdp.files.models import Problem
+from optdp.kinds import KINDS, find, kind_of, problem_class, solve
 from optdp.loading import built
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import precision
+from optdp.order.mechanism import Groups
 from optdp.people.population import Population
 from optdp.programs.backends import Chosen, solving
 from optdp.programs.backends import find as backend_of
@@ -52,7 +54,7 @@ Figures = dict[str, Any]
 
 def measured(request: Mapping[str, Any]) -> Iterator[Figures]:
     """What becomes known of a backend, as columns of its row."""
-    problem, name, options = built(request["problem"]), str(request["backend"]), dict(request["options"])
+    problem, name, options = told(request["problem"]), str(request["backend"]), dict(request["options"])
     begin = time.perf_counter()
     try:
         Single(SingleLTE(Population.binomial(2, "0.5"), 1), name, options, request["form"]).once()
@@ -78,6 +80,17 @@ def measured(request: Mapping[str, Any]) -> Iterator[Figures]:
         yield from measure.further()
     except OptdpError as error:
         yield {**measure.figures(), "status": measure.status_of(error), "note": line(str(error))}
+
+
+def told(spec: Mapping[str, Any]) -> Problem[Any]:
+    """The problem that `run.given` says."""
+    if "lists" not in spec.get("groups", {}):
+        return built(spec)
+    found = dict(spec)
+    kind, groups, n = found.pop("kind"), found.pop("groups"), found.pop("n")
+    declared: Any = problem_class(KINDS[kind])
+    made: Problem[Any] = declared(Groups.of(groups["lists"], n), **found)
+    return made
 
 
 def line(text: str) -> str:

@@ -11,7 +11,7 @@ from optdp.comparison.charts import Axis, Series, cloud, steps
 from optdp.comparison.results import Results
 from optdp.comparison.rows import Head, Row, number
 from optdp.comparison.statistics import OURS, SHIFT, TOLERANCE, TOLERANCES, Comparison, ratios
-from optdp.comparison.tables import figures, short, times
+from optdp.comparison.tables import asked, figures, short, times
 from optdp.html import Html, el, join
 from optdp.report import page as html
 
@@ -187,7 +187,7 @@ def _problems(found: Comparison) -> Html:
         lines = [_cells(row) for row in rows]
         first = rows[0]
         size = f"{first.unknowns:,} unknowns, {first.rows:,} rows" if first.unknowns and first.rows else ""
-        told = ", ".join(filter(None, (first.kind, f"epsilon {first.epsilon}", size)))
+        told = ", ".join(filter(None, (first.kind, asked(first), size)))
         notes = [f"{row.who}: {row.note}" for row in rows if row.note]
         parts.append(
             el("div", el("h3", name), el("p", told, class_="hint"),

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from optdp.comparison.rows import Row, number
+from optdp.comparison.rows import ONE_ENTITY, Row, number
 
 TOLERANCES = (1e-3, 1e-6, 1e-9)
 """At which success is counted."""
@@ -100,9 +100,9 @@ class Comparison:
         return [row for row in self.rows if row.who == who]
 
     def rate(self, who: str, test: Callable[[Row, float], bool], tolerance: float) -> float:
-        """The share of its rows that pass. Of plans there is no answer of the solver to look at: only what became of
-        them counts."""
-        rows = [row for row in self.of(who) if row.kind != "multi-lte" or test == self.private_after_repair]
+        """The share of its rows that pass. Of plans and orders there is no table of the solver to look at: only what
+        became of them counts."""
+        rows = [row for row in self.of(who) if row.kind in ("", ONE_ENTITY) or test == self.private_after_repair]
         return sum(test(row, tolerance) for row in rows) / max(len(rows), 1)
 
     def mean_seconds(self, who: str, tolerance: float = TOLERANCE) -> float | None:

@@ -81,6 +81,11 @@ def listing(found: Comparison) -> Listing:
     return Listing(SUMMARY, tuple(lines))
 
 
+def asked(row: Row) -> str:
+    """What was asked for, in words."""
+    return f"{'alpha' if row.kind == 'order-shuffle' else 'epsilon'} {row.epsilon}"
+
+
 def times(pair: Against) -> str:
     """How many times faster our engines are."""
     return f"{'> ' if pair.more else ''}{short(pair.ratio)}"

@@ -10,6 +10,7 @@ KINDS = (
         solve="optdp.order.solve:solve_order",
         target="optdp.order.solve:check_target",
         formulate="optdp.order.statement:statements",
+        measure="optdp.comparison.orders:Order",
         read="optdp.order.format:read_order",
         verify="optdp.order.format:verify_order",
         files={"groups": ("points", "graph", "data", "file"), "study": ("data",)},

@@ -253,7 +253,9 @@ def test_compare_of_what_is_not_given(text: str, option: tuple[str, ...], optdp:
 
 def test_compare_is_not_for_the_others(optdp: Any, folder: Folder) -> None:
     for text in (HISTOGRAM, SUM):
-        optdp("compare", folder.problem(text)).refused("compare is for single-lte, multi-lte and metric-shuffle")
+        optdp("compare", folder.problem(text)).refused(
+            "compare is for single-lte, multi-lte, metric-shuffle and order-shuffle"
+        )
 
 
 # ------------------------------------------------------------------------------------------------------- problem files

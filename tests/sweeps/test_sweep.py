@@ -151,7 +151,7 @@ def test_refused_outputs_and_places(call: Any, problem: Path) -> None:
     call(problem, *grid, "--out", folder / "no" / "s.csv").refused("to the folder")
     call(problem, *grid, "--out", folder / "s.csv", "--scheduler", "nonsense").refused("tcp://host:8786")
     call(problem, *grid, "--out", folder / "s.csv", "--scheduler", "tcp://a:1", "--workers", 2).refused("--workers is")
-    call(folder / "none.toml", *grid, "--out", folder / "s.csv").refused("Found none")
+    call(folder / "none.toml", *grid, "--out", folder / "s.csv").refused("No file and no problem")
     assert [path.name for path in folder.iterdir()] == ["p.toml"]
 
 
