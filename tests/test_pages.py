@@ -62,6 +62,7 @@ NEVER = {
     r"optdp init\s*(#|$)": "asks in a terminal; tests/cli has one",
     r"optdp aggregate|from optdp.artifact import open_member": "waits for other parties; tests/plan/meeting has them",
     r"dask |.*--scheduler": "needs a cluster; tests/sweeps has one",
+    r"from joblib": "starts processes of its own",
     r"until ": "goes on for hours",
     r"cp -r optdp/recheck": "is for a clone; tests/recheck runs the second checker without optdp",
     r"released = solution.mechanism.sample\(frame": "needs a table of the reader's own",
