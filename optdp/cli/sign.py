@@ -13,7 +13,8 @@ from optdp.cli.printing import out, plain, print_json
 
 def sign(
     artifact: Annotated[
-        Path, typer.Argument(help="An artifact, the folder of a plan, or an order, that `solve --out` wrote.")
+        Path,
+        typer.Argument(help="An artifact, the folder of a plan, an order or a protocol, that `solve --out` wrote."),
     ],
     key: Annotated[
         Path,
@@ -31,10 +32,11 @@ def sign(
 
     For example:  optdp sign a.json --key private.pem --create-key
     """
-    from optdp.artifact import OpenedMatrix, OpenedOrder, OpenedPlan, open_artifact
+    from optdp.artifact import OpenedMatrix, OpenedOrder, OpenedPlan, OpenedShuffle, open_artifact
     from optdp.files import signature
 
-    digest = open_artifact(artifact, OpenedMatrix, OpenedPlan, OpenedOrder, allow_outside=allow_outside).sha256
+    kinds = (OpenedMatrix, OpenedPlan, OpenedOrder, OpenedShuffle)
+    digest = open_artifact(artifact, *kinds, allow_outside=allow_outside).sha256
     public = signature.create_key(key) if new_key else None
     written = signature.sign(artifact, digest, key)
     shown = artifact.parent / written.name if artifact.name else written
