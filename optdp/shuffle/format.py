@@ -2,8 +2,8 @@
 
 Format "optdp/shuffle", version 1, a line for each key: `kind`; `people` (n); `client`, the law of one person's device
 in integers (see `client`; large ones as decimal strings); `data`, how values are read and what is estimated;
-`claim`, the figures as decimal strings and their meaning; `provenance`; `sha256`. A message names the first 16 digits of the digest,
-so that it cannot be taken for one of another design.
+`claim`, the figures as decimal strings and their meaning; `provenance`; `sha256`. A message names the first 16 digits
+of the digest, so that it cannot be taken for one of another design.
 """
 
 from __future__ import annotations
