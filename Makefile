@@ -22,20 +22,22 @@ help:
 
 demo: .venv/.dev
 	@mkdir -p build
-	$(BIN)/optdp solve problems/use-cases/sick-leave.toml --out build/sick-leave.json
+	$(BIN)/optdp solve sick-leave --out build/sick-leave.json
 	$(BIN)/optdp verify build/sick-leave.json
 	$(BIN)/optdp sample build/sick-leave.json --input 12 --count 5
 	$(BIN)/optdp export build/sick-leave.json --to python --out build/sampler
 	$(BIN)/python build/sampler/sampler.py --self-test
-	$(BIN)/optdp report build/sick-leave.json --out build/sick-leave.html
-	$(BIN)/optdp solve problems/paper-a/two-offices.toml --out build/two-offices
+	$(BIN)/optdp solve paper-a/two-offices --out build/two-offices
 	$(BIN)/optdp verify build/two-offices
-	$(BIN)/optdp solve problems/paper-b/krr10.toml
-	$(BIN)/optdp solve problems/paper-d/geo-shuffle.toml
-	$(BIN)/optdp solve problems/use-cases/staff-survey.toml --out build/staff-survey.json
+	$(BIN)/optdp solve paper-b/krr10
+	$(BIN)/optdp solve paper-d/geo-shuffle
+	$(BIN)/optdp solve staff-survey --out build/staff-survey.json
 	$(BIN)/optdp shuffle build/staff-survey.json --data problems/use-cases/staff-survey.csv --column would_recommend --out build/shuffled.csv --allow-outside
 	@$(BIN)/python -c 'print("x", *range(0, 1000, 10), sep="\n")' > build/values.csv
-	$(BIN)/optdp run problems/paper-d/geo-shuffle.toml --data build/values.csv --column x --out build/estimate.json
+	$(BIN)/optdp run paper-d/geo-shuffle --data build/values.csv --column x --out build/estimate.json
+	$(BIN)/optdp report build/two-offices --out build/two-offices.html
+	$(BIN)/optdp report build/sick-leave.json --out build/sick-leave.html
+	@echo "Look at these in a browser: build/sick-leave.html (one count) and build/two-offices.html (two offices together)"
 
 quick: .venv/.dev
 	$(BIN)/python -m pytest -n auto -m "quick and not slow" $$($(BIN)/python -m tests.tiers) $(ARGS)

@@ -36,6 +36,7 @@ from .errors import (
 from .kinds import solve as solve
 from .ledger.book import Ledger as Ledger
 from .loading import load as load
+from .loading import load_problem as load_problem
 from .mechanism.added_noise import AddedNoise as AddedNoise
 from .mechanism.matrix import NoiseMatrix as NoiseMatrix
 from .mechanism.seeded_maps import SeededMaps as SeededMaps

@@ -8,13 +8,13 @@ class OptdpError(Exception):
 
 
 class ProblemError(OptdpError):
-    """The problem (or an option) is not one that can be solved: the input is at fault."""
+    """The problem, or an option, is at fault: it cannot be solved as it stands."""
 
     exit_code = 2
 
 
 class ArtifactError(OptdpError):
-    """A file was cut, changed, is hostile, or is not an artifact at all."""
+    """A file was cut off or changed, is hostile, or is not an artifact at all."""
 
     exit_code = 2
 
@@ -32,6 +32,6 @@ class InfeasibleError(OptdpError):
 
 
 class SolverError(OptdpError):
-    """A solver failed, or gave nothing that can be used."""
+    """A solver failed, or gave no usable answer."""
 
     exit_code = 3

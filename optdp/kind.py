@@ -22,6 +22,20 @@ def at(home: Home) -> Any:
 
 
 @dataclass(frozen=True)
+class Start:
+    """How somebody begins who does not know the kinds: the answers that lead to this one, and a file that solves."""
+
+    release: str
+    """What do you want to release?"""
+    noise: str
+    """Who adds the noise?"""
+    sees: str
+    """Who may see what?"""
+    file: Home
+    """A problem file in the package, such as "optdp.single:single-lte.toml"; files that it names lie beside it."""
+
+
+@dataclass(frozen=True)
 class Kind:
     """A kind of problem, and what can be done with it; what is empty it cannot."""
 
@@ -56,5 +70,7 @@ class Kind:
     """`problem -> list[Statement]`: its linear programs, the specification first."""
     bounded: bool = False
     """Whether its solutions have a `lower_bound` of their `value`, which a curve draws too."""
+    start: Start | None = None
+    """How to begin with it; None if `optdp init` does not offer it."""
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The tables of its problem files that name other files, and the keys under which they do."""

@@ -93,15 +93,15 @@ def solve(
     verbose: bool = False,
     options: Options | None = None,
 ) -> S:
-    """The best certified mechanism, plan, protocol or bound for a problem, whatever its kind.
+    """Find the best certified mechanism, plan, protocol or bound for a problem of any kind.
 
-    Interrupted (Ctrl-C), it returns the best that is certified so far, which may be the baseline; `status` says so.
+    If interrupted (Ctrl-C), it returns the best that is certified so far, perhaps the baseline; `status` says so.
 
     Parameters
     ----------
     problem : such as a `SingleLTE`, or what `load` returned.
-    backend : who solves linear programs; `optdp kinds` lists the backends.
-    progress : is called with what is being done; True prints it to stderr.
+    backend : the solver of linear programs; `optdp kinds` lists those installed.
+    progress : is called with what is being done; True prints it to stderr, or shows it below a notebook's cell.
     deadline : seconds after which it ends as if interrupted; a kind that has no best so far raises SolverError.
     verbose : whether the solver of linear programs prints its own log.
     options : what goes to that solver as it stands, by its own names.
@@ -126,15 +126,16 @@ def solve(
         able = " and ".join(other.name for other in KINDS.values() if other.linear)
         raise ProblemError(f"Backends and their options are for {able}. Found kind {kind.name}: leave them out.")
     shown = verbosely(verbose) if verbose else nullcontext()
-    with reporting(progress) as say, work.deadline(deadline) as clock, shown, solving(backend, options):
-        try:
+    clock = work.Clock.of(deadline)
+    try:
+        with reporting(progress) as say, work.deadline(clock), shown, solving(backend, options):
             found: Any = run(problem, find_backend(backend).name, say)
-        except work.DeadlineReached as reached:
-            if not clock.rung:  # whoever set it answers it
-                raise
-            raise SolverError(reached.advice) from None
-        stop = work.stopped()
-        if stop is not None and found.status == "interrupted":
-            found = replace(found, note="; ".join(filter(None, (f"{stop.why}: the best so far", found.note))))
-        answer: S = found
-        return answer
+            stop = work.stopped()
+            if stop is not None and found.status == "interrupted":
+                found = replace(found, note="; ".join(filter(None, (f"{stop.why}: the best so far", found.note))))
+            answer: S = found
+            return answer
+    except work.DeadlineReached as reached:
+        if not clock.rung:  # whoever set it answers it
+            raise
+        raise SolverError(reached.advice) from None

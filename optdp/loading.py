@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from optdp import library
 from optdp.errors import ProblemError
 from optdp.files.models import Documented, Problem, checked, file_model, named_file, read_text
 from optdp.kind import Kind
@@ -53,7 +54,7 @@ _DOTTED = re.compile(r"""(?:\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+)++
 
 
 def load(path: str | Path, *, allow_outside: bool = False) -> Problem[Any]:
-    """The problem in a TOML file.
+    """Read the problem in a TOML file.
 
     Parameters
     ----------
@@ -81,18 +82,42 @@ def load(path: str | Path, *, allow_outside: bool = False) -> Problem[Any]:
     return load_file(path, allow_outside=allow_outside).problem
 
 
+def load_problem(name: str | Path, *, allow_outside: bool = False) -> Problem[Any]:
+    """A problem that comes with optdp, by its name; or the one in a file, as the command line finds it.
+
+    Parameters
+    ----------
+    name : str or Path
+        A name that `optdp problems` lists, or a file, which wins.
+    allow_outside : bool
+        As for `load`.
+
+    Returns
+    -------
+    SingleLTE, MultiLTE, Amplification, ...
+        The problem that its `kind` names.
+
+    Examples
+    --------
+    >>> from optdp import load_problem
+    >>> load_problem("sick-leave").epsilon
+    Fraction(3, 10)
+    """
+    return load(library.place(name), allow_outside=allow_outside)
+
+
 def load_file(path: str | Path, *, allow_outside: bool = False) -> ProblemFile:
     """The problem in a TOML file, with its title, source and expectations; `allow_outside` as in `load`."""
     place = Path(path)
     text = read_text(place, "TOML")
     if 0.1 * len(text) + sum(weight * text.count(sign) for sign, weight in _WEIGHTS.items()) > _LONGEST:
         raise ProblemError(
-            f"A problem file may hold about 200,000 numbers, or 8 MB of text. Found more in {place}. "
-            "Make the problem in Python: docs/reference.md."
+            f"A problem file may hold about 200,000 numbers, or 8 MB of text. {place} holds more. "
+            "Build the problem in Python instead: docs/reference.md."
         )
     # The tables of a long key would be opened one within the other, for each of its parts again.
     if any(run[0].count(".") > _MOST_PARTS for run in _DOTTED.finditer(text)):
-        raise ProblemError(f"{place} is not a problem file: a key has more than {_MOST_PARTS} parts.")
+        raise ProblemError(f"{place} is not a problem file: one of its keys has more than {_MOST_PARTS} parts.")
     try:
         data = tomllib.loads(text, parse_float=str)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
@@ -144,17 +169,3 @@ def schema() -> dict[str, Any]:
     """The JSON Schema of all problem files."""
     models = [file_model(problem_class(kind)) for kind in KINDS.values()]
     return TypeAdapter(reduce(or_, models)).json_schema()
-
-
-def homes() -> tuple[Path, ...]:
-    """Where a folder `problems/` is looked for: here, and beside the package."""
-    return (Path.cwd(), Path(__file__).resolve().parent.parent)
-
-
-def library() -> list[Path]:
-    """The problem files of the instance library; the lists in its folder `sets` are none."""
-    found = (
-        [path for path in sorted((home / "problems").rglob("*.toml")) if path.parent != home / "problems" / "sets"]
-        for home in homes()
-    )
-    return next(filter(None, found), [])

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from optdp.kind import Home, at
 from optdp.objects import Public
-from optdp.sheet import Cell, Sheet
+from optdp.pictures.pictured import Pictured
+from optdp.sheet import Cell
 
 
-class Outcome(Public):
+class Outcome(Pictured, Public):
     """The base of all solutions: a problem, what came out, and how it was found. What was asked for is its `value`."""
 
-    fragment: ClassVar[Home] = ""
-    """`solution -> HTML`: what a notebook shows of it, if that is more than its sheet."""
     problem: Any
     status: str
     note: str
@@ -24,10 +22,6 @@ class Outcome(Public):
         """The figures as `--json` prints them."""
         raise NotImplementedError
 
-    def sheet(self) -> Sheet:
-        """What a person is shown."""
-        raise NotImplementedError
-
     def written(self, path: Path) -> str:
         """What `save` wrote, in words."""
         return str(path)
@@ -35,13 +29,6 @@ class Outcome(Public):
     def digest(self) -> str | None:
         """The `sha256` that its file would state, if that does not depend on where the file lies."""
         return None
-
-    def _repr_html_(self) -> str:
-        """A notebook shows this."""
-        if self.fragment:
-            drawn: str = at(self.fragment)(self)
-            return drawn
-        return f'<div class="optdp"><strong>optdp: {type(self).__name__}</strong>{self.sheet().html()}</div>'
 
     def facts(self, *own: tuple[str, Cell | str]) -> tuple[tuple[str, Cell | str], ...]:
         """What every sheet tells, around what is the kind's own."""

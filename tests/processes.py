@@ -62,6 +62,19 @@ def struck(running: subprocess.Popen[str], when: str, *blows: signal.Signals) ->
     return Ended(running.wait(), "".join(printed), "".join(said))
 
 
+def runs(pid: int) -> bool:
+    """Whether a process runs; it may take a moment to be gone."""
+    for _ in range(600):
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return False
+            os.kill(pid, 0)
+        except (ProcessLookupError, FileNotFoundError):
+            return False
+        time.sleep(0.1)
+    return True
+
+
 def left_behind(session: int) -> list[str]:
     """The processes of a session that do not end with its first."""
     for _ in range(600):

@@ -62,7 +62,10 @@ def test_a_new_kind_is_solved_shown_swept_and_drawn(toy: Path, tmp_path: Path, c
 
 def test_what_a_new_kind_cannot_do_is_said(toy: Path, tmp_path: Path, call: Callable[..., Done]) -> None:
     assert "has no tables to write" in call("solve", toy, "--out", tmp_path / "x.json").err
-    assert "compare is for single-lte, multi-lte and metric-shuffle. Found kind toy." in call("compare", toy).err
+    assert (
+        "compare is for single-lte, multi-lte, metric-shuffle and order-shuffle. Found kind toy."
+        in call("compare", toy).err
+    )
     toy.write_text('kind = "toy"\nsize = 1\nweight = 2\n')
     assert "Unknown key 'weight'" in call("solve", toy).err
 

@@ -37,6 +37,7 @@ from optdp import (
     Total,
     solve,
 )
+from optdp.pictures.chart import Bars, Chart
 
 CROWD = Population.binomial(60, "0.1")
 SMALL = Population.iid(6, ["0.5", "0.3", "0.2"])
@@ -232,6 +233,29 @@ def test_solutions_show_themselves(name: str, solutions: dict[str, Any]) -> None
     assert html.startswith("<div")
     assert "optdp" in html
     assert "<script" not in html
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_solutions_draw_themselves(name: str, solutions: dict[str, Any]) -> None:
+    """Every picture of every kind: on the axes that are given, and with its own numbers."""
+    figure = pytest.importorskip("matplotlib.figure")
+    solution = solutions[name]
+    assert solution.pictures
+    for which, make in list(solution.pictures.items())[-5:]:
+        ax = figure.Figure().add_subplot()
+        assert solution.plot(which, ax=ax) is ax
+        assert ax.get_xlabel()
+        picture = make()
+        if isinstance(picture, Bars):
+            assert [bar.get_width() for bar in ax.patches] == [value for _, value in picture.rows if value is not None]
+        elif isinstance(picture, Chart):
+            curves = [curve for curve in picture.curves if curve.style != "area"]
+            for line, curve in zip(ax.lines, curves, strict=False):
+                seen = curve.values > 0 if picture.log else np.isfinite(curve.values)
+                assert np.array_equal(line.get_ydata()[seen], curve.values[seen])
+        else:
+            assert float(ax.images[0].get_array().max()) == pytest.approx(picture.dense().max())
+    assert "<svg" in solution._repr_html_()
 
 
 @pytest.mark.parametrize(

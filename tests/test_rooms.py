@@ -16,8 +16,9 @@ import optdp
 ROOT = Path(optdp.__file__).parent
 FLOORS = (
     {"errors"},
-    {"work"},
-    {"objects", "sheet", "kind"},
+    {"work", "library", "extras"},
+    {"html", "objects", "sheet", "kind"},
+    {"pictures"},
     {"numbers"},
     {"outcome", "programs", "files"},
     {"mechanism", "people"},
@@ -25,7 +26,7 @@ FLOORS = (
     {"plan", "shuffle"},
     {"kinds"},
     {"loading"},
-    {"artifact"},
+    {"artifact", "templates"},
     {"audit", "bridges", "export", "ledger", "report", "sweeps"},
     {"comparison"},
     {"cli"},

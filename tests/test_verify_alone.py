@@ -39,8 +39,11 @@ PLANS = {
 }  # fmt: skip
 """What the verdict about a plan rests on besides; loaded with the others."""
 
-SHELL = {"optdp", "optdp.cli", "optdp.order"}
-"""The command line, and the kind of orders; modules of `optdp.cli` import what they need when they run."""
+SHELL = {"optdp", "optdp.cli", "optdp.library", "optdp.order"}
+"""The command line, the names of problems, and the kind of orders.
+
+Modules of `optdp.cli` import what they need when they run.
+"""
 
 DRAWING = {
     "optdp.mechanism.drawing", "optdp.mechanism.cuts", "optdp.mechanism.share_cuts", "optdp.numbers.source",

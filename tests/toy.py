@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from pydantic import StrictInt
 from optdp.files.models import Problem, entry
 from optdp.kind import Kind
 from optdp.outcome import Outcome
+from optdp.pictures.chart import Bars, Picture
 from optdp.sheet import Cell, Sheet
 from optdp.work import Progress
 
@@ -31,6 +33,7 @@ class Toy(Problem["ToySolution"]):
 class ToySolution(Outcome):
     problem: Toy
     value: float
+    drawing = "tests.toy:pictures"
     status: str = "solved"
     note: str = ""
     seconds: float = 0.0
@@ -40,6 +43,10 @@ class ToySolution(Outcome):
 
     def sheet(self) -> Sheet:
         return Sheet(self.facts(("twice", Cell(f"{self.value:g}", "strong"))))
+
+
+def pictures(solution: ToySolution) -> dict[str, Callable[[], Picture]]:
+    return {"both": lambda: Bars((("twice", solution.value), ("once", solution.value / 2)), "number")}
 
 
 def solve_toy(problem: Toy, backend: str, progress: Progress) -> ToySolution:

@@ -1,22 +1,34 @@
 """What shuffling buys: bounds of every sort, the best of them, and what no analysis can go below (B, C)."""
 
-from optdp.kind import Kind
+from optdp.kind import Kind, Start
 
 KINDS = (
     Kind(
         "amplification",
-        "what shuffling buys: the missing one of epsilon, delta, eps0, n",
+        "how much privacy shuffling adds: the missing one of epsilon, delta, eps0 and n",
         problem="optdp.amplification.problem:Amplification",
         solve="optdp.amplification.solve:solve_shuffled",
         bounded=True,
         point="optdp.amplification.solve:point",
         files={"randomizer": ("csv",)},
+        start=Start(
+            release="nothing yet: I want to know what shuffling buys",
+            noise="each person adds noise, then a shuffler removes the names",
+            sees="the observer sees all shuffled answers",
+            file="optdp.amplification:amplification.toml",
+        ),
     ),
     Kind(
         "krr-count",
-        "what an observer of one count of shuffled randomized response learns",
+        "what a single count of shuffled randomized response gives away",
         problem="optdp.amplification.problem:KRRCount",
         solve="optdp.amplification.solve:solve_counted",
         bounded=True,
+        start=Start(
+            release="nothing yet: I want to know what shuffling buys",
+            noise="each person adds noise, then a shuffler removes the names",
+            sees="the observer sees how often one answer was given",
+            file="optdp.amplification:krr-count.toml",
+        ),
     ),
 )

@@ -47,6 +47,7 @@ from optdp.amplification.bounds import BOUNDS, FINE, Bound, Setting, leader
 from optdp.amplification.calibrate import LARGEST_EPSILON
 from optdp.amplification.randomizers import Floats
 from optdp.errors import ProblemError
+from optdp.extras import install
 from optdp.numbers.exact import check_between, check_whole
 from optdp.numbers.roots import edge
 
@@ -120,7 +121,7 @@ def privacy_loss(setting: Setting, discretization: float | None = None, tail: fl
 
 
 def composed_epsilon(setting: Setting, rounds: int, delta: float) -> float:
-    """An epsilon that many rounds of shuffling keep together, rounded up.
+    """An epsilon for several rounds of shuffling together, rounded up.
 
     Parameters
     ----------
@@ -180,7 +181,7 @@ def _dp_accounting(module: str) -> Any:
     try:
         return importlib.import_module(f"dp_accounting.pld.{module}")
     except ImportError:
-        raise ProblemError("Composition needs dp-accounting: pip install 'optdp[accounting]'") from None
+        raise ProblemError(f"Composition needs dp-accounting: {install('accounting')}.") from None
 
 
 def _pmf(losses: Losses) -> Any:

@@ -84,7 +84,7 @@ class ChannelModel(_Model):
 
     def build(self) -> Channel:
         if (self.matrix is None) == (self.csv is None):
-            raise ProblemError("A channel has either a matrix or a csv file. Give one of them.")
+            raise ProblemError("A channel needs either a matrix or a csv file. Give exactly one of them.")
         rows: Sequence[Sequence[int | str]] = _table(Path(self.csv)) if self.csv is not None else self.matrix or []
         if len(rows) * sum(map(len, rows)) > LARGEST_CHANNEL:
             raise ProblemError(f"A channel of {len(rows)} inputs and {len(rows[0])} messages is too large.")
@@ -173,13 +173,15 @@ class BoundRow:
 
 SMALLEST_DELTA = Fraction(1, 10**300)
 _SHUFFLED = (
-    "What n shuffled reports give away to somebody who sees them all but not who sent which: (epsilon, delta)-DP for "
-    "every data set, neighbours differing in one person's value. It needs an honest shuffler, and that all n people "
-    "randomize as they should."
+    "If one person's value were different, nothing that can be concluded from all the shuffled reports, without "
+    "seeing who sent which, would be more than e^epsilon times likelier, plus delta, even for someone who knows "
+    "everyone else's value: (epsilon, delta)-differential privacy for every data set. It assumes an honest shuffler, "
+    "and that all n people randomize as stated."
 )
 _COUNTED = (
-    "What somebody learns about one person who sees only how many shuffled reports name x0, in this one data set. Who "
-    'sees the whole histogram learns more: for that, and over all data sets, use kind = "amplification".'
+    "epsilon and delta limit what the number of shuffled reports that name x0, seen alone, can teach about one person "
+    "in this one data set. Someone who sees the whole histogram learns more: for that, and for all data sets, use "
+    'kind = "amplification". It assumes an honest shuffler, and that all n people randomize as stated.'
 )
 
 
@@ -228,20 +230,21 @@ def check_one_missing(problem: Problem[Any], *names: str) -> None:
     found = missing(problem, *names)
     if len(found) != 1:
         words = " and ".join(found) or "none"
-        raise ProblemError(f"One of epsilon, delta, eps0 must be left out: it is what is found. Missing: {words}.")
+        raise ProblemError(f"Leave out exactly one of epsilon, delta and eps0, to have it computed. Left out: {words}.")
 
 
 @frozen(eq=False, repr=False)
 class Amplification(Problem["AmplificationSolution"]):
-    """`n` people send one report each through a shuffler. Of `eps0`, `n`, `delta`, `epsilon` the one left out is found.
+    """`n` people each send one report through a shuffler. Give three of `eps0`, `n`, `delta`, `epsilon`; the fourth is
+    computed.
 
     Parameters
     ----------
-    randomizer : how each person randomizes, such as `KRR(10)`. For k-RR `k` may be left out instead, and the largest k
-        for a given gamma is found (for a given eps0 the smallest k from 3 on: there more values hide better).
-    eps0, n, delta, epsilon : local epsilon, people, probability of failure, epsilon of the shuffled reports.
+    randomizer : how each person randomizes, such as `KRR(10)`. For k-RR, `k` may be left out instead: then the largest
+        k for a given gamma is computed (for a given eps0, the smallest k of at least 3, as more values hide better).
+    eps0, n, delta, epsilon : local epsilon, number of people, delta and epsilon of the shuffled reports.
     method : "best", the smallest proved upper bound, or the name of one bound.
-    rounds : in how many rounds the same people report.
+    rounds : how often the same people report.
 
     Examples
     --------
@@ -263,7 +266,7 @@ class Amplification(Problem["AmplificationSolution"]):
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.randomizer, Randomizer):
-            raise ProblemError(f"randomizer must be one of optdp's, such as KRR(10). Found {shown(self.randomizer)}.")
+            raise ProblemError(f"randomizer must be a Randomizer, such as KRR(10). Found {shown(self.randomizer)}.")
         if self.n is not None:
             check_whole(self.n, "n", 2, LARGEST_N)
         check_whole(self.rounds, "rounds", 1, 100_000)
@@ -272,15 +275,19 @@ class Amplification(Problem["AmplificationSolution"]):
             raise ProblemError(f"method must be best or one of {names}. Found {self.method!r}.")
         asked = self._missing()
         if self.randomizer.own_eps0 is not None and self.eps0 is not None:
-            raise ProblemError(f"eps0 follows from this {self.randomizer.kind} randomizer. Leave it out.")
+            raise ProblemError(f"This {self.randomizer.kind} randomizer already determines eps0. Leave eps0 out.")
         if not asked:
-            raise ProblemError("One of epsilon, delta, eps0, n must be left out: it is what is found. Found all given.")
+            raise ProblemError(
+                "Give any three of eps0, n, delta and epsilon; optdp computes the fourth. Found all given."
+            )
         if len(asked) > 1:
-            raise ProblemError(f"Only one may be left out, the one that is found. Found {' and '.join(asked)} missing.")
+            raise ProblemError(f"Only one number may be left out, to be computed. Found {' and '.join(asked)} missing.")
         if self.rounds > 1 and self.method != "best":
-            raise ProblemError("With rounds the method is best. Leave method out.")
+            raise ProblemError('With rounds the method must be "best". Leave method out.')
         if self.rounds > 1 and asked[0] not in ("epsilon", "delta"):
-            raise ProblemError(f"With rounds only epsilon or delta can be found. Found {asked[0]} missing.")
+            raise ProblemError(
+                f"With rounds, only epsilon or delta can be computed. Found {asked[0]} missing. Give it."
+            )
 
     def _missing(self) -> list[str]:
         names = ("epsilon", "delta", "n", "eps0") if self.randomizer.own_eps0 is None else ("epsilon", "delta", "n")
@@ -331,14 +338,14 @@ def _histogram(counts: Sequence[int] | None) -> tuple[int, ...] | None:
 
 @frozen(eq=False, repr=False)
 class KRRCount(Problem["AmplificationSolution"]):
-    """`n` people answer by `k`-ary randomized response; `n_x0` of the other `n-1` hold `x0`, and so may the person.
+    """One count of `k`-ary randomized response by `n` people, of whom `n_x0` of the other `n-1` hold the value `x0`.
 
     Parameters
     ----------
     n, n_x0, k : how many people, how many of the others hold x0, and how many values there are.
-    eps0, epsilon, delta : of these the one left out is found.
-    counts : how many people hold each value, instead of `n`, `n_x0` and `k`: then the worst of its values is taken for
-        x0 (C, Corollary 1).
+    eps0, epsilon, delta : give two of them; the third is computed.
+    counts : how many people hold each value, instead of `n`, `n_x0` and `k`: then x0 is the worst of the values (C,
+        Corollary 1).
 
     Examples
     --------

@@ -27,20 +27,21 @@ LOWER = 1 << 15  # what is spent on a lower bound
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AmplificationSolution(Outcome):
-    """What shuffling promises. The truth lies between `value`, which is proved, and `lower`, which some data breaks.
+    """The guarantee of shuffled reports. The truth lies between `value`, which is proved, and `lower`, which some data
+    set violates.
 
     Parameters
     ----------
     problem : Amplification or KRRCount
-        What was asked for; `problem.unknown` names what `value` is.
+        The problem; `problem.unknown` names what `value` is.
     value : float
         The best proved bound.
     method : str
         Where it comes from.
     lower : float or None
-        What some data set breaks.
+        What some data set violates, so that no analysis can go beyond it.
     bounds : tuple of BoundRow
-        All bounds, with why those that do not apply do not.
+        All bounds, with the reason why where one does not apply.
     status, note, seconds
         How it was found.
 
@@ -61,6 +62,7 @@ class AmplificationSolution(Outcome):
     note: str
     seconds: float
     told = ("status", "unknown", "value", "lower", "method")
+    drawing = "optdp.amplification.pictures:pictures"
 
     @property
     def unknown(self) -> str:
@@ -199,7 +201,7 @@ def point(problem: Amplification, side: Literal["upper", "lower"]) -> float | No
 
 
 def profile(problem: Amplification, epsilons: Sequence[float]) -> list[tuple[float, float, float]]:
-    """The whole trade of epsilon for delta: between which bounds delta lies for each epsilon.
+    """The privacy profile: the bounds between which delta lies, for each epsilon.
 
     Parameters
     ----------
@@ -211,7 +213,7 @@ def profile(problem: Amplification, epsilons: Sequence[float]) -> list[tuple[flo
     Returns
     -------
     list of (epsilon, lower, upper)
-        Some data set breaks every delta below `lower`; `upper` is proved.
+        Some data set violates every delta below `lower`; `upper` is proved.
 
     Examples
     --------
@@ -274,7 +276,7 @@ def _row(name: str, bound: Bound, problem: Amplification, question: Question, gr
     if not why:
         value = answer(bound, problem.unknown, question, grid)
         if value is None:
-            why = "promises nothing here" if bound.side == "upper" else "excludes nothing here"
+            why = "gives no guarantee here" if bound.side == "upper" else "rules nothing out here"
         elif problem.unknown in ("n", "k"):
             value = int(value)
     return BoundRow(name, bound.side, value, not bound.fits(question.setting) and value is not None, why, bound.source)
@@ -295,19 +297,19 @@ def _without_shuffling(problem: Amplification) -> tuple[float, str]:
     """What holds, or which limit was reached, where no bound gives an answer."""
     unknown, question = problem.unknown, problem.question()
     if problem.method != "best":
-        why = BOUNDS[problem.method].fits(question.setting) or "it promises nothing here"
+        why = BOUNDS[problem.method].fits(question.setting) or "it gives no guarantee here"
         raise ProblemError(f'The bound {problem.method} does not apply: {why}. Use method = "best".')
     if unknown == "eps0" and not approximate(question.setting):
         return question.epsilon, "local"
     if unknown == "epsilon":
         limit = f"eps0 = {question.setting.eps0:g}" if capped(question.setting) else f"{LARGEST_EPSILON:g}"
         raise ProblemError(
-            f"delta cannot be reached at any epsilon below {limit}: shuffling {problem.n} reports proves nothing here. "
+            f"No epsilon below {limit} reaches this delta: shuffling {problem.n} reports proves nothing here. "
             "Take more people, a larger delta or a smaller eps0."
         )
     if unknown == "n":
-        raise ProblemError("delta cannot be reached at this epsilon with 10,000,000,000 people. Take a smaller eps0.")
-    raise ProblemError(f"No {unknown} keeps epsilon and delta. Take more people, a larger epsilon or a larger delta.")
+        raise ProblemError("Not even 10,000,000,000 people reach this delta at this epsilon. Take a smaller eps0.")
+    raise ProblemError(f"No {unknown} reaches this epsilon and delta. Take more people, or a larger epsilon or delta.")
 
 
 def _note(problem: Amplification) -> str:

@@ -34,6 +34,7 @@ from flint import arb
 
 from optdp.artifact import verify
 from optdp.errors import CertificateError, ProblemError
+from optdp.extras import install
 from optdp.mechanism.added_noise import table_only
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import ball, check_between, check_whole, floor_scaled, log_upper, precision
@@ -77,7 +78,7 @@ def pld(matrix: NoiseMatrix, largest: int = 1, discretization: float = 1e-4) -> 
         pmf = import_module("dp_accounting.pld.pld_pmf")
         module = import_module("dp_accounting.pld.privacy_loss_distribution")
     except ImportError:
-        raise ProblemError("This needs dp-accounting. Install it: pip install 'optdp[accounting]'.") from None
+        raise ProblemError(f"This needs dp-accounting. Install it: {install('accounting')}.") from None
     pair = dominating_pair(matrix, largest, discretization)
     found = module.PrivacyLossDistribution(pmf.create_pmf(pair.masses, pair.step, 0.0, pessimistic_estimate=True))
     found.optdp_note = pair.note

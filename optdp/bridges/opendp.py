@@ -21,12 +21,15 @@ from typing import Any
 from optdp.artifact import verify
 from optdp.bridges.accounting import by_distance
 from optdp.errors import ProblemError
+from optdp.extras import install
 from optdp.mechanism.added_noise import table_only
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import up
 
 FEATURES = ("contrib", "honest-but-curious")
 """What OpenDP asks a user to agree to before a measurement may come from outside."""
+WHOLE = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
+"""What OpenDP calls its types of whole numbers."""
 LARGEST_OUTPUT = 2**63 - 1
 """Releases are 64-bit numbers for OpenDP. Geometric noise goes on for ever; beyond, it is cut off after the fact."""
 
@@ -67,12 +70,34 @@ def measurement_from(path: str | Path, T: str = "int") -> Any:
     return measurement(table_only(checked.matrix, "OpenDP"), checked.problem.largest, T)
 
 
+def in_context() -> None:
+    """Let queries of OpenDP's `Context` end with `.optdp(solution)`: `ctx.query().count().optdp(solution).release()`.
+
+    `solution` may also be the file of an artifact, which is verified first, when the query is built. The query is
+    refused as any other if the measurement's ordinary epsilon is more than the context has left for it.
+    """
+    _opendp()
+    context = import_module("opendp.context")
+    if "optdp" not in context.constructors:
+        context.register(make_optdp, "optdp")
+
+
+def make_optdp(input_domain: Any, input_metric: Any, solution: Any) -> Any:
+    """The measurement of a solution, or of the file of one, for whole numbers of the type of a domain."""
+    given = str(input_domain.carrier_type)
+    if given not in WHOLE or str(input_domain) != str(_opendp().atom_domain(T=given)):
+        raise ProblemError(f".optdp(...) comes after a count or a sum of whole numbers. Found {input_domain}.")
+    if isinstance(solution, str | Path):
+        return measurement_from(solution, given)
+    return measurement(table_only(solution.mechanism, "OpenDP"), solution.problem.largest, given)
+
+
 def _opendp() -> Any:
     """OpenDP, if it is there and its user has agreed to measurements that OpenDP has not vetted itself."""
     try:
         dp = import_module("opendp.prelude")
     except ImportError:
-        raise ProblemError("This needs OpenDP. Install it: pip install 'optdp[opendp]'.") from None
+        raise ProblemError(f"This needs OpenDP. Install it: {install('opendp')}.") from None
     try:
         dp.assert_features(*FEATURES)
     except import_module("opendp.mod").OpenDPException:

@@ -20,23 +20,27 @@ def amplify(
         ),
     ],
     eps0: Annotated[
-        str | None, typer.Option(help="Local epsilon. Of the four numbers the one left out is found.")
+        str | None, typer.Option(help="Local epsilon of each report. Leave out the number to compute.")
     ] = None,
     n: Annotated[int | None, typer.Option(help="How many people report.")] = None,
-    delta: Annotated[str | None, typer.Option(help="Probability of failure.")] = None,
+    delta: Annotated[str | None, typer.Option(help="Delta of the shuffled reports.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="Epsilon of the shuffled reports.")] = None,
     k: Annotated[
-        int | None, typer.Option(help="k-rr: how many values; left out with all else given, it is found.")
+        int | None, typer.Option(help="k-rr: how many values. If only this is left out, it is computed.")
     ] = None,
-    gamma: Annotated[str | None, typer.Option(help="k-rr: probability of a uniform answer, instead of eps0.")] = None,
+    gamma: Annotated[
+        str | None, typer.Option(help="k-rr: probability of a uniformly random answer, instead of eps0.")
+    ] = None,
     sigma: Annotated[str | None, typer.Option(help="gaussian: standard deviation.")] = None,
-    delta0: Annotated[str | None, typer.Option(help="gaussian: (eps0, delta0)-LDP.")] = None,
-    csv: Annotated[str | None, typer.Option(help="channel: a CSV file, a row for each input.")] = None,
+    delta0: Annotated[str | None, typer.Option(help="gaussian: delta of the local (eps0, delta0)-DP.")] = None,
+    csv: Annotated[
+        str | None, typer.Option(help="channel: a CSV file of probabilities, with one row for each input.")
+    ] = None,
     d: Annotated[
         int | None,
         typer.Option(
-            help="subset-selection: how many values. For rappor, unary-encoding, local-hash and hadamard it may be "
-            "left out; with it the lower bound is better."
+            help="How many values. Required for subset-selection; for rappor, unary-encoding, local-hash and hadamard "
+            "optional, and it improves the lower bound."
         ),
     ] = None,
     size: Annotated[int | None, typer.Option(help="subset-selection: the size of a set.")] = None,
@@ -44,12 +48,14 @@ def amplify(
     messages: Annotated[int | None, typer.Option(help="hadamard: how many messages.")] = None,
     beta: Annotated[str | None, typer.Option(help="variation-ratio: total variation.")] = None,
     q: Annotated[str | None, typer.Option(help="variation-ratio: ratio to other inputs.")] = None,
-    method: Annotated[str, typer.Option(help="best, or one bound by its name.")] = "best",
-    rounds: Annotated[int, typer.Option(help="The same people report so many times (needs the accounting extra).")] = 1,
+    method: Annotated[str, typer.Option(help="best, or the name of one bound.")] = "best",
+    rounds: Annotated[
+        int, typer.Option(help="How often the same people report (above 1 needs the extra accounting).")
+    ] = 1,
     deadline: Deadline = None,
     as_json: AsJson = False,
 ) -> None:
-    """What shuffling buys, from the command line: give three of eps0, n, delta, epsilon, and the fourth is found.
+    """Compute how much privacy shuffling adds: give any three of eps0, n, delta and epsilon to get the fourth.
 
     For example:  optdp amplify --randomizer k-rr --k 10 --eps0 2 --n 10000 --delta 1e-6
     """

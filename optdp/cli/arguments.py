@@ -10,19 +10,28 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from optdp import library
 from optdp.errors import ProblemError
 
-ProblemPath = Annotated[Path, typer.Argument(help="A problem file (TOML). `optdp problems` lists some.")]
+PROBLEM: dict[str, Any] = {
+    "parser": library.place,
+    "metavar": "PROBLEM",
+    "autocompletion": lambda incomplete: [name for name in library.problems() if name.startswith(incomplete)],
+}
+"""An argument that is a problem: a file or a name."""
+ProblemPath = Annotated[
+    Path, typer.Argument(help="A problem file (TOML), or a name that `optdp problems` lists.", **PROBLEM)
+]
 ArtifactPath = Annotated[Path, typer.Argument(help="An artifact that `optdp solve --out` wrote.")]
 Deadline = Annotated[
     float | None,
-    typer.Option(help="Seconds after which it ends with the best so far.", metavar="SECONDS"),
+    typer.Option(help="Stop after this many seconds, with the best found so far.", metavar="SECONDS"),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 AllowOutside = Annotated[
     bool,
-    typer.Option("--allow-outside", help="Also read files that a problem or an order names outside its own folder."),
+    typer.Option("--allow-outside", help="Also read files outside the folder of the problem or order that names them."),
 ]
 
 
@@ -57,4 +66,4 @@ def whole_number(text: str) -> int:
     try:
         return int(given)
     except ValueError:
-        raise ProblemError("--input must be a whole number, or - to read it. Found something else.") from None
+        raise ProblemError("--input must be a whole number, or - to read one from standard input.") from None

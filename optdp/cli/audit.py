@@ -23,23 +23,25 @@ COLOURS = {"refuted": "bold red", "does not follow its table": "bold red"}
 
 def audit(
     artifact: Annotated[
-        Path, typer.Argument(help="An artifact, the folder of a plan, or one party's file, that `solve --out` wrote.")
+        Path, typer.Argument(help="An artifact, a plan's folder, or one party's file, as written by `solve --out`.")
     ],
     samples: Annotated[
-        int, typer.Option("--samples", "-n", help="Draws for each secret, at least 100; 40,000,000 inputs in all.")
+        int,
+        typer.Option("--samples", "-n", help="Draws for each secret, at least 100; at most 40,000,000 inputs in all."),
     ] = 1_000_000,
     command: Annotated[
         str,
         typer.Option(
-            help="A sampler to test instead of optdp's: './sampler {input} {count}' prints so many integers; without "
-            "the two it reads inputs and prints an integer for each, one a line. For a plan's folder also {party}."
+            help="The sampler to test instead of optdp's: './sampler {input} {count}' prints that many integers; "
+            "without the two placeholders it reads inputs and prints one integer for each, one per line. For a plan's "
+            "folder also {party}."
         ),
     ] = "",
-    timeout: Annotated[float, typer.Option(help="Seconds that the command may take in all.")] = 600.0,
-    seed: Annotated[int | None, typer.Option(help="Repeatable draws, for tests only.")] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds that the command may run in all.")] = 600.0,
+    seed: Annotated[int | None, typer.Option(help="Make the draws repeatable; for tests only.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw from a sampler and try to refute what the artifact claims; exit 1 if it is, or if its table is not followed.
+    """Draw from a sampler to try to refute the artifact's claims; exit 1 if one is, or if its table is not followed.
 
     For example:  optdp audit a.json --samples 1000000 --command "./sampler {input} {count}"
     """
@@ -52,7 +54,7 @@ def audit(
         opened = open_artifact(artifact, check=False)
         found = examine(opened, samples, tested and _samplers(opened, tested), seed, say)
     if seed is not None:
-        err.print("[yellow]a seeded audit can be repeated, and passed on purpose: do not rely on it[/]")
+        err.print("[yellow]a sampler that knows the seed can be made to pass: do not rely on a seeded audit[/]")
     if as_json:
         print_json({"file": str(artifact), "command": command or None} | found.summary())
     else:
@@ -68,7 +70,7 @@ def _samplers(found: Opened, command: Command) -> Sampler | list[Sampler]:
     if not isinstance(found, OpenedPlan) or found.plan.problem.method == "inside":
         return command
     if not any("{party}" in word for word in command.words):
-        raise ProblemError("--command must have {party} for the folder of a plan. Found it without.")
+        raise ProblemError("--command must contain {party} for a plan's folder. Found none.")
     return [replace(command, words=tuple(command.filled(party=i))) for i in range(len(found.plan.tables))]
 
 

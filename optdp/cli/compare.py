@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import optdp.work as work
-from optdp.cli.arguments import AllowOutside, AsJson, Deadline
+from optdp.cli.arguments import PROBLEM, AllowOutside, AsJson, Deadline
 from optdp.cli.printing import out, plain, print_json, show, working
 from optdp.errors import ProblemError
 from optdp.files.atomic import check_apart, check_writable, write_bytes
@@ -28,13 +28,17 @@ LEAST_MEMORY, SHARE = 4.0, 0.8
 def compare(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(help="Problem files; or files of results, which are shown together.", show_default=False),
+        typer.Argument(
+            help="Problems, by file or name; or files of results, which are shown together.",
+            show_default=False,
+            **PROBLEM,
+        ),
     ] = None,
     problem_set: Annotated[
         str, typer.Option("--set", help="A problem set: smoke, small, paper, hard.", metavar="NAME")
     ] = "",
-    backends: Annotated[str, typer.Option(help="Names with commas between; all by default.")] = "",
-    repeat: Annotated[int, typer.Option(help="Runs of each backend on each problem, after a warm-up.")] = 1,
+    backends: Annotated[str, typer.Option(help="Names of backends, separated by commas; by default all.")] = "",
+    repeat: Annotated[int, typer.Option(help="How often each backend solves each problem, after a warm-up.")] = 1,
     timeout: Annotated[float, typer.Option(help="Seconds that each run may take.")] = 600.0,
     memory: Annotated[
         float | None,
@@ -42,22 +46,22 @@ def compare(
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", help="name=value for all solvers, or backend:name=value; several times."),
+        typer.Option("--option", help="name=value for all solvers, or backend:name=value; may be given several times."),
     ] = None,
-    form: Annotated[str, typer.Option(help="The program of one entity: plain, or core, which is scaled.")] = "plain",
+    form: Annotated[str, typer.Option(help="For one entity, which program: plain, or core (scaled).")] = "plain",
     save: Annotated[Path | None, typer.Option("--out", "-o", help="Write the rows here: .parquet or .jsonl.")] = None,
     report: Annotated[
-        Path | None, typer.Option("--report", help="Write a page here: .html, or tables for documentation: .md.")
+        Path | None, typer.Option("--report", help="Write a page (.html), or tables for documentation (.md), here.")
     ] = None,
     allow_outside: AllowOutside = False,
     deadline: Deadline = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give every backend the same program: time, objective, and the real epsilon before and after repair.
+    """Give every backend the same program and compare: time, objective, and real epsilon before and after repair.
 
     For example:  optdp compare --set small --backends highs,clarabel --timeout 60 --out results.parquet
 
-    Of a metric shuffle every mechanism is compared: epsilon, epsilon without the shuffler, error, bits for each user.
+    For a metric shuffle, the mechanisms are compared: epsilon, epsilon without the shuffler, error, bits for each user.
     """
     from optdp.comparison.results import Results, is_results, read
 
@@ -69,7 +73,7 @@ def compare(
         _show(Results.merged(map(read, given)), save, report, as_json, "")
         return
     if any(map(is_results, given)):
-        raise ProblemError("Problems are compared, or results are shown. Found files of both. Leave some out.")
+        raise ProblemError("Found both problem files and files of results. Give only one of the two.")
     if (code := _of_mechanisms(given, allow_outside, deadline, as_json)) is not None:
         raise typer.Exit(code)
     settings = _settings(repeat, timeout, memory, option or [], form)

@@ -16,13 +16,17 @@ from optdp.files.atomic import check_writable
 
 def curve(
     problem: ProblemPath,
-    save: Annotated[Path, typer.Option("--out", "-o", help="A picture (.svg, .png, .pdf) or the numbers (.csv).")],
-    points: Annotated[int | None, typer.Option(help="How many points, instead of what the file says.", min=2)] = None,
+    save: Annotated[
+        Path, typer.Option("--out", "-o", help="Write a picture (.svg, .png, .pdf) or the numbers (.csv) here.")
+    ],
+    points: Annotated[
+        int | None, typer.Option(help="How many points to compute, instead of the number in the file.", min=2)
+    ] = None,
     allow_outside: AllowOutside = False,
     deadline: Deadline = None,
     as_json: AsJson = False,
 ) -> None:
-    """Sweep one number of a problem, as the sweep table of its file says, and draw or write the curves."""
+    """Vary one number of a problem, as the table "sweep" in its file says, and draw or write the curves."""
     from optdp.loading import load_file
     from optdp.sweeps.curve import WRITERS, sweep
 

@@ -15,11 +15,11 @@ from optdp.files.atomic import name_of
 
 def export(
     artifact: Annotated[
-        Path, typer.Argument(help="An artifact, one party's file, the folder of a plan, or a shuffle protocol.")
+        Path, typer.Argument(help="An artifact, one party's file, a plan's folder, or a shuffle protocol.")
     ],
-    to: Annotated[str, typer.Option(help="python, c, js, sql (samplers), csv, npz or parquet (the table).")],
+    to: Annotated[str, typer.Option(help="A sampler: python, c, js or sql; or the table: csv, npz or parquet.")],
     save: Annotated[
-        Path, typer.Option("--out", "-o", help="The folder to write to; for csv, npz and parquet also a file.")
+        Path, typer.Option("--out", "-o", help="The folder to write to; for csv, npz and parquet it may be a file.")
     ],
     as_json: AsJson = False,
 ) -> None:

@@ -17,10 +17,10 @@ from optdp.files.atomic import check_apart, check_writable, write_bytes
 def formulate(
     problem: ProblemPath,
     to: Annotated[
-        str, typer.Option(help="The form: mps, lp, cvxpy (a script) or npz (arrays); without it, list the programs.")
+        str, typer.Option(help="The format: mps, lp, cvxpy (a script) or npz (arrays); without it, list the programs.")
     ] = "",
     save: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write.")] = None,
-    program: Annotated[str, typer.Option(help="Which of the programs; by default the specification.")] = "",
+    program: Annotated[str, typer.Option(help="The name of the program to write; by default the specification.")] = "",
     allow_outside: AllowOutside = False,
     deadline: Deadline = None,
     as_json: AsJson = False,
@@ -34,7 +34,7 @@ def formulate(
     if to and to not in FORMATS:
         raise ProblemError(f"--to must be one of {', '.join(FORMATS)}. Found {to!r}.")
     if (save is None) != (not to):
-        raise ProblemError("--to and --out belong together: the form, and the file to write. Found one of them.")
+        raise ProblemError("--to (the format) and --out (the file) belong together. Found only one of them.")
     with working(deadline) as (say, _):
         say("reading the problem")
         given = load(problem, allow_outside=allow_outside)

@@ -11,36 +11,37 @@ from optdp.cli.arguments import ArtifactPath, AsJson, Once
 from optdp.cli.printing import out, plain, print_json, progress
 from optdp.cli.printing import show as show_sheet
 
-LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="A ledger that `optdp ledger open` began.")]
+LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="A ledger, as created by `optdp ledger open`.")]
 PrivateKey = Annotated[
     Path | None,
-    typer.Option("--key", "-k", help="Sign the ledger with this private key: a PEM file, Ed25519."),
+    typer.Option("--key", "-k", help="Sign the ledger with this private key (Ed25519, a PEM file)."),
 ]
 
 app = typer.Typer(
     cls=Once,
-    help="Record what is released over time, say what is spent, and refuse what would exceed a total.",
+    help="Record releases over time, show how much of a total is spent, and refuse a release that would exceed it.",
     add_completion=False,
 )
 
 
 @app.command("open")
 def begin(
-    ledger: Annotated[Path, typer.Argument(metavar="LEDGER", help="The file to write, which must be new.")],
-    epsilon: Annotated[str, typer.Option(help="The total for all releases together.")],
-    delta: Annotated[str, typer.Option(help="The delta of the total; with 0 epsilons simply add up.")] = "0",
+    ledger: Annotated[Path, typer.Argument(metavar="LEDGER", help="The file to write; it must not exist yet.")],
+    epsilon: Annotated[str, typer.Option(help="The total epsilon for all releases together.")],
+    delta: Annotated[str, typer.Option(help="The delta of the total; with 0, epsilons simply add up.")] = "0",
     planned: Annotated[
         bool,
         typer.Option(
             "--planned",
-            help="Which artifacts are released, and how often, is fixed before the first release. Then less is spent.",
+            help="Promise that all releases, their artifacts and number, are fixed before the first. Then less is "
+            "spent.",
         ),
     ] = False,
     note: Annotated[str, typer.Option(help="What the ledger is for.")] = "",
     key: PrivateKey = None,
     as_json: AsJson = False,
 ) -> None:
-    """Begin a ledger with a total.
+    """Start a ledger with a total.
 
     For example:  optdp ledger open ward.jsonl --epsilon 4 --delta 1e-6
     """
@@ -58,12 +59,12 @@ def begin(
 def add(
     ledger: LedgerPath,
     artifact: ArtifactPath,
-    count: Annotated[int, typer.Option("--count", "-n", help="How many times it is released.")] = 1,
+    count: Annotated[int, typer.Option("--count", "-n", help="How many releases to record.")] = 1,
     about: Annotated[str, typer.Option(help='What is released, such as "March 2026".')] = "",
     key: PrivateKey = None,
     as_json: AsJson = False,
 ) -> None:
-    """Record a release before it is made; refused, with exit code 1, if the total would be exceeded.
+    """Record a release before you make it; it is refused, with exit code 1, if it would exceed the total.
 
     For example:  optdp ledger add ward.jsonl ward.json --about "March 2026"
     """
@@ -81,14 +82,14 @@ def add(
 def show(
     ledger: LedgerPath,
     key: Annotated[
-        Path | None, typer.Option("--key", "-k", help="A public key, PEM, that must have signed the ledger.")
+        Path | None, typer.Option("--key", "-k", help="Check that this public key (PEM) signed the ledger.")
     ] = None,
     receipt: Annotated[
-        str | None, typer.Option(help="A digest that `add` printed once: the ledger must still have that line.")
+        str | None, typer.Option(help="A receipt that `add` printed: check that the ledger still has that line.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check every line, and show what was released and what is spent.
+    """Check every line of a ledger, and show what was released and how much is spent.
 
     For example:  optdp ledger show ward.jsonl
     """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rich.table import Table
 
 from optdp.cli.arguments import AsJson
@@ -11,21 +9,23 @@ from optdp.cli.printing import out, plain, print_json
 
 
 def problems(as_json: AsJson = False) -> None:
-    """List the problem files of the instance library."""
-    from optdp.loading import library, load_file
+    """List the problems that come with optdp: every command that takes a problem takes their names."""
+    from optdp import library
+    from optdp.loading import load_file
 
     listed = []
-    for path in library():
+    for name, path in library.problems().items():
         file = load_file(path, allow_outside=True)  # what it names is not read here
-        shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-        listed.append({"file": str(shown), "kind": file.data["kind"], "title": file.title, "source": file.source})
+        listed.append(
+            {"name": name, "kind": file.data["kind"], "title": file.title, "source": file.source, "file": str(path)}
+        )
     if as_json:
         print_json({"problems": listed})
         return
-    table = Table("file", "what it is", "source", box=None)
+    table = Table("name", "what it is", "source", box=None)
     table.columns[0].overflow = "fold"
     for item in listed:
-        table.add_row(*(plain(item[name]) for name in ("file", "title", "source")))
+        table.add_row(*(plain(item[name]) for name in ("name", "title", "source")))
     out.print(table)
 
 

@@ -21,6 +21,7 @@ from optdp.cli.compare import compare
 from optdp.cli.curve import curve
 from optdp.cli.export import export
 from optdp.cli.formulate import formulate
+from optdp.cli.init import init
 from optdp.cli.lists import kinds, problems, schema
 from optdp.cli.observers import observers
 from optdp.cli.order import shuffle
@@ -55,9 +56,9 @@ class _Commands(Once):
 app = typer.Typer(
     cls=_Commands,
     help="Describe your deployment; optdp finds the best private mechanism, proves what it gives away, and hands you "
-    "the tables to deploy.\n\nStart here:  optdp solve problems/use-cases/sick-leave.toml --out sick-leave.json",
+    "the tables to deploy.\n\nStart here:  optdp solve sick-leave --out sick-leave.json\n\n"
+    "For a problem of your own:  optdp init",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -81,14 +82,12 @@ def _options(
         float,
         typer.Option(
             envvar="OPTDP_PATIENCE",
-            help="Seconds of work that a file may ask for before it is refused; 1 suits files of strangers.",
+            help="Refuse files that need more than this many seconds of work; use 1 for files from strangers.",
         ),
     ] = PATIENCE,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", envvar="OPTDP_QUIET", help="No progress on standard error.")
-    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", envvar="OPTDP_QUIET", help="Do not show progress.")] = False,
     _: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     printing.quiet = quiet
@@ -96,6 +95,7 @@ def _options(
         context.with_resource(limited(patience))  # until the command has ended
 
 
+app.command()(init)
 app.command()(solve)
 app.command()(amplify)
 app.command()(run)

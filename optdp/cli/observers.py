@@ -29,9 +29,9 @@ def observers(
     deadline: Deadline = 120.0,
     as_json: AsJson = False,
 ) -> None:
-    """Show how the error grows with what an observer may know, from the exact prior to everybody else's data.
+    """Show how the error grows with what the observer may know, from exactly the prior to everyone else's data.
 
-    For example:  optdp observers problems/use-cases/sick-leave.toml --out ladder.html
+    For example:  optdp observers sick-leave --out ladder.html
     """
     from optdp.kinds import find
     from optdp.loading import load_file

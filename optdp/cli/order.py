@@ -14,33 +14,35 @@ from optdp.cli.run import WARNING
 from optdp.errors import ProblemError
 from optdp.files.atomic import check_apart, check_writable
 
-OrderPath = Annotated[Path, typer.Argument(help="An order, or a shuffle protocol, that `optdp solve --out` wrote.")]
+OrderPath = Annotated[Path, typer.Argument(help="An order or a shuffle protocol, as written by `optdp solve --out`.")]
 
 
 def shuffle(
     order: OrderPath,
     save: Annotated[Path, typer.Option("--out", "-o", help="Write what is shuffled here (.csv; messages: .jsonl).")],
     data: Annotated[
-        Path | None, typer.Option("--data", "-d", help="A CSV file with a header and a row for each record.")
+        Path | None, typer.Option("--data", "-d", help="A CSV file with a header and one row for each record.")
     ] = None,
     column: Annotated[
         list[str] | None,
         typer.Option(
             "--column",
             "-c",
-            help="The answers, randomized by the people themselves; again for a row of several.",
+            help="The column with the answers, already randomized by the people; may be given several times.",
         ),
     ] = None,
     given: Annotated[
-        Path | None, typer.Option("--messages", "-m", help="Of a shuffle protocol: what `optdp randomize` wrote.")
+        Path | None, typer.Option("--messages", "-m", help="For a shuffle protocol: the messages of its clients.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Repeatable draws, for tests only: they are NOT private.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Make the draws repeatable; for tests only: they are NOT private.")
+    ] = None,
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
 ) -> None:
-    """Shuffle answers within groups, around an order that is verified first (E, Algorithm 1); or messages of clients.
+    """Shuffle answers within groups, around an order that is verified first; or the messages of clients.
 
-    Several columns are shuffled together: a row of answers goes to another record as a whole.
+    Several columns are shuffled together: each row of answers moves to another record as a whole.
 
     For example:  optdp shuffle order.json --data answers.csv --column y --out shuffled.csv
 

@@ -50,16 +50,21 @@ class Runnable(Protocol):
 
 def run(
     problem: ProblemPath,
-    data: Annotated[Path, typer.Option("--data", "-d", help="A CSV file with a header and a row for each user.")],
-    column: Annotated[list[str], typer.Option("--column", "-c", help="The users' values; twice for two dimensions.")],
+    data: Annotated[Path, typer.Option("--data", "-d", help="A CSV file with a header and one row for each user.")],
+    column: Annotated[
+        list[str],
+        typer.Option("--column", "-c", help="The column with the users' values; give it twice for two dimensions."),
+    ],
     save: Annotated[Path, typer.Option("--out", "-o", help="Write the estimate here (.json).")],
-    clip: Annotated[bool, typer.Option("--clip", help="Move values outside the bounds to the nearest end.")] = False,
-    seed: Annotated[int | None, typer.Option(help="Repeatable draws, for tests only: they are NOT private.")] = None,
+    clip: Annotated[bool, typer.Option("--clip", help="Move values outside the bounds to the nearest bound.")] = False,
+    seed: Annotated[
+        int | None, typer.Option(help="Make the draws repeatable; for tests only: they are NOT private.")
+    ] = None,
     allow_outside: AllowOutside = False,
     deadline: Deadline = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the best shuffle protocol for a problem on data, and write the private estimate.
+    """Run a problem's best shuffle protocol on data, and write the private estimate.
 
     For example:  optdp run ages.toml --data people.csv --column age --out estimate.json
     """

@@ -14,14 +14,16 @@ def sample(
     artifact: ArtifactPath,
     value: Annotated[int, typer.Option("--input", "-x", help="The true sum.")],
     count: Annotated[int, typer.Option("--count", "-n", help="How many independent releases.", min=1)] = 1,
-    seed: Annotated[int | None, typer.Option(help="Repeatable draws, for tests only: they are NOT private.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Make the draws repeatable; for tests only: they are NOT private.")
+    ] = None,
     word: Annotated[
         str | None,
-        typer.Option(help="The word that all parties of a seeded plan share; - reads it from standard input."),
+        typer.Option(help="The secret word that all parties of a seeded plan share; - reads it from standard input."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw releases of one input (A, Remark 8) with the operating system's secure randomness and integers only."""
+    """Draw releases for one input, exactly: with integers only, and the operating system's secure randomness."""
     from optdp.artifact import OpenedMatrix, OpenedParty, open_artifact
     from optdp.errors import ProblemError
     from optdp.mechanism.seeded_maps import SeededMaps
@@ -31,8 +33,9 @@ def sample(
     maps = isinstance(found, OpenedParty) and isinstance(found.member.table, SeededMaps)
     if maps != (word is not None):
         raise ProblemError(
-            "--word is for a party of a plan by method seeded, which needs the word that all parties share. "
-            f"Found {'none' if maps else 'one for another table'}."
+            'A party of a plan with method = "seeded" needs --word, the word that all parties share. Found none.'
+            if maps
+            else '--word is only for the parties of a plan with method = "seeded". Leave it out.'
         )
     if isinstance(found, OpenedParty):
         table = found.member.table

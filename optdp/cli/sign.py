@@ -13,22 +13,21 @@ from optdp.cli.printing import out, plain, print_json
 
 def sign(
     artifact: Annotated[
-        Path,
-        typer.Argument(help="An artifact, the folder of a plan, an order or a protocol, that `solve --out` wrote."),
+        Path, typer.Argument(help="An artifact, a plan's folder, an order or a protocol, as written by `solve --out`.")
     ],
     key: Annotated[
         Path,
         typer.Option(
-            "--key", "-k", help="The private key: a PEM file, Ed25519; OPTDP_KEY_PASSWORD opens an encrypted one."
+            "--key", "-k", help="The private key (Ed25519, a PEM file); set OPTDP_KEY_PASSWORD if it is encrypted."
         ),
     ],
     new_key: Annotated[
-        bool, typer.Option("--create-key", help="Make the private key first, and its public key beside it.")
+        bool, typer.Option("--create-key", help="Create the private key first, and the public key next to it.")
     ] = False,
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
 ) -> None:
-    """Verify an artifact and sign its digest; writes the signature beside it, with .sig after its name.
+    """Verify an artifact and sign its digest; the signature is written next to it, with .sig added to the name.
 
     For example:  optdp sign a.json --key private.pem --create-key
     """
@@ -45,7 +44,7 @@ def sign(
         print_json({"file": str(artifact), "signature": str(shown), "sha256": digest, **made})
         return
     if public is not None:
-        out.print(f"wrote {plain(key)}, the private key: keep it to yourself")
-        out.print(f"wrote {plain(public)}, the public key: hand it to whoever verifies")
+        out.print(f"wrote {plain(key)}, the private key: keep it secret")
+        out.print(f"wrote {plain(public)}, the public key: give it to whoever verifies")
     out.print(f"wrote {plain(shown)}")
     print(f"  sha256  {digest}")

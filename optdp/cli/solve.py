@@ -21,9 +21,12 @@ def solve(
         Path | None,
         typer.Option("--out", "-o", help="Write the artifact here (.json); for several entities a folder."),
     ] = None,
-    backend: Annotated[str, typer.Option(help="Who solves the program; `optdp kinds` lists the backends.")] = "highs",
+    backend: Annotated[str, typer.Option(help="The solver to use; `optdp kinds` lists those installed.")] = "highs",
     option: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE for the solver, by its own names; may be given several times.")
+        list[str] | None,
+        typer.Option(
+            help="An option of the solver, as NAME=VALUE with the solver's own names; may be given several times."
+        ),
     ] = None,
     allow_outside: AllowOutside = False,
     deadline: Deadline = None,
@@ -57,8 +60,8 @@ def solve(
             show(solution.sheet(), "" if save is None else solution.written(save))
             if save is not None and any(_apart(Path(place), save) for place in _sources(kind, given)):
                 err.print(
-                    "[yellow]the groups come from a file outside the order's folder: whoever verifies the order or "
-                    "shuffles with it needs --allow-outside, or both in one folder[/]"
+                    "[yellow]the groups come from a file outside the order's folder: to verify the order or to shuffle "
+                    "with it, put both into one folder or use --allow-outside[/]"
                 )
     raise typer.Exit(clock.exit_code(solution.status == "interrupted"))
 

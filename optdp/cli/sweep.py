@@ -24,30 +24,32 @@ def sweep(
         typer.Option(
             "--grid",
             "-g",
-            help="key=first:last:count, key=log:first:last:count, or key=a,b,c; several make the product.",
+            help="key=first:last:count, key=log:first:last:count, or key=a,b,c; several are combined.",
         ),
     ],
-    save: Annotated[Path, typer.Option("--out", "-o", help="The table: .parquet, .csv or .jsonl.")],
+    save: Annotated[Path, typer.Option("--out", "-o", help="Write the table here: .parquet, .csv or .jsonl.")],
     scheduler: Annotated[
-        str | None, typer.Option(help="A dask cluster to solve on, such as tcp://host:8786; else this machine.")
+        str | None, typer.Option(help="The dask cluster to use, such as tcp://host:8786; by default this machine.")
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(help="Processes on this machine, by default as many as it has cores; 0 needs no dask.", min=0),
+        typer.Option(help="Processes on this machine, by default one for each core; 0 needs no dask.", min=0),
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Throw away what an interrupted sweep has finished.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start over: discard what an interrupted sweep has finished.")
+    ] = False,
     allow_outside: AllowOutside = False,
     deadline: Annotated[
         float | None,
-        typer.Option(help="Seconds after which it stops; the same command goes on from there.", metavar="SECONDS"),
+        typer.Option(help="Stop after this many seconds; the same command then continues.", metavar="SECONDS"),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw the rows here as well: .svg, .png, .pdf (extra [plot]).")
+        Path | None, typer.Option(help="Also draw the results here: .svg, .png or .pdf (needs the extra plot).")
     ] = None,
-    figure: Annotated[str, typer.Option("--show", help="The column that is drawn; by default the error.")] = "",
+    figure: Annotated[str, typer.Option("--show", help="The column to draw; by default the error.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Solve a problem at every point of a grid, and write one table; an interrupted sweep goes on where it stopped.
+    """Solve a problem at every point of a grid and write one table; an interrupted sweep continues where it stopped.
 
     For example:  optdp sweep problem.toml --grid epsilon=0.1:1:10 --grid population.p=0.1,0.5 --out sweep.csv
     """
@@ -64,7 +66,7 @@ def sweep(
                 check_apart(plot, {"the problem": problem, "the table": save})
             found = run(plan, save, scheduler, workers, fresh, say, lambda text: err.print(f"[yellow]{plain(text)}[/]"))
     except Interrupted as stopped:
-        kept = "the same command goes on from there" if stopped.done else "nothing was written"
+        kept = "the same command continues from there" if stopped.done else "nothing was written"
         err.print(
             f"[bold red]optdp:[/] {stopped.why}; {stopped.done:,} of {stopped.points:,} points are done; {kept}",
             highlight=False,

@@ -35,23 +35,27 @@ if TYPE_CHECKING:
 
 
 def verify(
-    artifact: Annotated[Path, typer.Argument(help="An artifact, or the folder of a plan, that `solve --out` wrote.")],
+    artifact: Annotated[
+        Path, typer.Argument(help="An artifact, a plan's folder, or an order, as written by `solve --out`.")
+    ],
     reason: Annotated[
-        bool, typer.Option("--explain", help="Also show the worst output, and its probability under two secrets.")
+        bool, typer.Option("--explain", help="Also show the worst output, and how likely it is under two secrets.")
     ] = False,
     key: Annotated[
         Path | None,
-        typer.Option("--key", "-k", help="Also check the signature beside it (<name>.sig) with this public key (PEM)."),
+        typer.Option(
+            "--key", "-k", help="Also check the signature next to it (<name>.sig) with this public key (PEM)."
+        ),
     ] = None,
     second: Annotated[
-        bool, typer.Option("--recheck", help="Also ask the second checker, which shares no code with this one.")
+        bool, typer.Option("--recheck", help="Also run the second checker, which shares no code with this one.")
     ] = False,
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
 ) -> None:
-    """Recompute every claim of an artifact or of a plan's folder from the files alone; exit 1 if one does not hold.
+    """Recompute every claim of an artifact from its files alone; exit 1 if one does not hold.
 
-    Of an order the groups are made again from the files that it names.
+    For an order, the groups are computed again from the files that it names.
     """
 
     from optdp.artifact import OpenedMatrix, OpenedOrder, OpenedPlan, OpenedShuffle, open_artifact
@@ -112,13 +116,13 @@ def _rechecked(path: Path, digest: str, allow_outside: bool) -> str:
     try:
         found = recheck(path, allow_outside=allow_outside)
     except Refused as error:
-        raise ArtifactError(f"verify holds, but the second checker does not read it: {error}") from None
+        raise ArtifactError(f"The first checker accepts it, but the second cannot read it: {error}") from None
     except Failed as error:
         raise CertificateError(f"The second checker disagrees: {error}") from None
     if found.sha256 != digest:
-        raise ArtifactError("A file must hold still while it is checked. Found another one. Verify it again.")
-    rest = f" (not looked at: {', '.join(found.unchecked)})" if found.unchecked else ""
-    how = "the groups made again" if found.kind == "order" else "by integers alone"
+        raise ArtifactError("The file changed while it was being checked. Verify it again.")
+    rest = f" (not checked: {', '.join(found.unchecked)})" if found.unchecked else ""
+    how = "the groups computed again" if found.kind == "order" else "with integers alone"
     return f"agrees, {how}{rest}"
 
 
@@ -244,7 +248,7 @@ def _show(found: Explanation | PlanExplanation) -> None:
         _show_inputs("without the prior", found.ordinary)
         return
     if found.worst is None:
-        out.print("[dim]nothing finite is proved of this plan: there is no worst aggregate to show[/]")
+        out.print("[dim]no finite epsilon is proved for this plan: there is no worst aggregate to show[/]")
     else:
         _show_aggregate(found.worst)
     inside = found.worst is not None and found.worst.seen == "release"
@@ -264,16 +268,16 @@ def _show_secrets(title: str, worst: WorstSecrets) -> None:
 def _show_aggregate(worst: WorstAggregate) -> None:
     who = f"a person of kind {worst.person} of party {worst.party}" + (f", world {worst.world}" if worst.world else "")
     listed = ", ".join(map(str, worst.honest))
-    own = f"that party's input with the noise of the parties {listed}"
+    own = f"that party's input with the noise of parties {listed}"
     seen = {
-        "aggregate": f"the sum of the parties {listed}",
+        "aggregate": f"the sum of parties {listed}",
         "report": "that party's report",
         "input with noise": own,
         "release": "the release",
     }
     if worst.seen == "release":
         who = "a person of any party"
-    who += f"; seen is {seen[worst.seen]}" + (f"; {worst.others}" if worst.others else "")
+    who += f"; the observer sees {seen[worst.seen]}" + (f"; {worst.others}" if worst.others else "")
     cases = [f"  if they contribute {w}" for w in worst.contributions]
     title = "worst point" if worst.seen == "input with noise" else f"worst {worst.seen}"
     _print_sight(title, ("about", who), cases, worst.sight, worst.spread)
@@ -281,7 +285,7 @@ def _show_aggregate(worst: WorstAggregate) -> None:
 
 def _show_inputs(title: str, worst: WorstInputs) -> None:
     cases = [f"  if the input is {x}" for x in worst.inputs]
-    _print_sight(title, ("seen by", "somebody who knows everybody else"), cases, worst.sight)
+    _print_sight(title, ("seen by", "someone who knows everyone else's data"), cases, worst.sight)
 
 
 def _print_sight(
@@ -291,7 +295,7 @@ def _print_sight(
     from optdp.single.explain import digits
 
     table = Table(show_header=False, box=None, padding=(0, 2))
-    tail = f" and every output {sight.tail}, in the tail: the quotient is the same" if sight.tail else ""
+    tail = f" and every output {sight.tail}, in the tail, where the quotient is the same" if sight.tail else ""
     table.add_row(f"[bold]{title}[/]", f"{sight.output}{tail}")
     table.add_row(*who)
     for case, chance in zip(cases, sight.probabilities, strict=True):
@@ -299,7 +303,7 @@ def _print_sight(
     if sight.quotient is None or sight.log is None or sight.epsilon is None:
         table.add_row("quotient", "infinite: the second never gives this output")
     else:
-        rounding = f"  (a share of {float(spread - 1):.2g} is for rounding)" if spread != 1 else ""
+        rounding = f"  (includes a share of {float(spread - 1):.2g} for rounding)" if spread != 1 else ""
         quotient = f"{float(sight.quotient):.12g}" if sight.quotient < 10**300 else digits(sight.quotient)
         table.add_row("quotient", f"{quotient}, logarithm {float(sight.log):.12g}{rounding}")
         times = f"{show(sight.factor)} times the logarithm, " if sight.factor != 1 else ""

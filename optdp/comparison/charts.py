@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from optdp.report.page import Html, el, join
+from optdp.html import Html, el, join
+from optdp.pictures.svg import DASHES, thickness
 
 WIDE, TALL = 560, 340
 LEFT, RIGHT, TOP, BOTTOM = 58, 24, 14, 46
 COLOURS = 6
 """Of the style sheet; further series have other marks and dashes."""
-DASHES = ("", "7 4", "2 3", "9 3 2 3")
 
 Point = tuple[float, float, str]
 """A place on both axes, and what is said of it."""
@@ -84,7 +84,7 @@ def cloud(name: str, label: str, across: Axis, up: Axis, series: Sequence[Series
 def steps(name: str, label: str, across: Axis, up: str, series: Sequence[Series], caption: str) -> Html:
     """A line in steps for each series, from 0 to 1."""
     drawn = []
-    for one in series:
+    for i, one in enumerate(series):
         path, y = "", float(TALL - BOTTOM)
         for x, share, _ in one.points:
             at = LEFT + across.share(x) * _width()
@@ -92,9 +92,9 @@ def steps(name: str, label: str, across: Axis, up: str, series: Sequence[Series]
             y = TOP + (1 - share) * (TALL - TOP - BOTTOM)
             path += f"L{at:.1f} {y:.1f}"
         path += f"L{WIDE - RIGHT} {y:.1f}" if path else "M0 0"
-        dash = DASHES[one.number // COLOURS % len(DASHES)] or None
-        kind = f"curve curve-{one.number % COLOURS}"
-        drawn.append(el("path", el("title", one.name), d=path, class_=kind, stroke_dasharray=dash))
+        drawn.append(
+            el("path", el("title", one.name), d=path, **_stroke(one.number), stroke_width=thickness(i, len(series)))
+        )
     axis = Axis(up, 1.0, 10.0)
     shares = [(k / 5, f"{20 * k} %") for k in range(6)]
     return _figure(name, label, across, axis, series, drawn, caption, _sample, shares)
@@ -159,6 +159,10 @@ def _mark(number: int, x: float, y: float, said: str) -> Html:
 
 
 def _sample(number: int, x: float, y: float, _: str) -> Html:
-    dash = DASHES[number // COLOURS % len(DASHES)] or None
-    kind = f"curve curve-{number % COLOURS}"
-    return el("path", d=f"M{x - 11:.0f} {y:.0f}L{x + 11:.0f} {y:.0f}", class_=kind, stroke_dasharray=dash)
+    return el("path", d=f"M{x - 11:.0f} {y:.0f}L{x + 11:.0f} {y:.0f}", **_stroke(number), stroke_width=2)
+
+
+def _stroke(number: int) -> dict[str, str | None]:
+    """The colour and the dashes of a series."""
+    dash = DASHES[(number + number // COLOURS) % len(DASHES)] or None
+    return {"class_": f"curve curve-{number % COLOURS}", "stroke_dasharray": dash}

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_info
 from optdp import work
 from optdp.comparison.rows import Head
 
-PACKAGES = ("optdp", "numpy", "scipy", "python-flint", "highspy", "cvxpy")
+PACKAGES = ("optdp", "numpy", "scipy", "python-flint", "highspy", "cvxpy-base")
 
 
 def head(repeat: int, timeout: float | None, allowed: float | None, sets: str) -> Head:

@@ -12,7 +12,7 @@ from pathlib import Path
 from optdp.comparison.results import Results
 from optdp.comparison.rows import Head, Row
 from optdp.comparison.statistics import OURS, SHIFT, TOLERANCE, Comparison, ratios
-from optdp.comparison.tables import short
+from optdp.comparison.tables import asked, short, times
 from optdp.errors import ProblemError
 from optdp.files.atomic import name_of
 from optdp.files.models import read_text
@@ -72,16 +72,19 @@ def _of_set(found: Comparison) -> Iterator[str]:
         yield "#### optdp's engines against the best other backend\n"
         yield from _table(
             ("problem", "optdp's engines, s", "best other, s", "which", "times faster", "times less CPU"),
-            ((one.problem, short(one.ours), short(one.best), one.who or "none", short(one.ratio), short(one.cpu_ratio))
+            ((one.problem, short(one.ours), short(one.best), one.who or "none", times(one), short(one.cpu_ratio))
              for one in pairs), 1,
         )  # fmt: skip
         told = ", ".join(f"{name} {short(value)}" for name, value in ratios(pairs).items())
-        yield f"\nTimes faster: {told or 'nobody else has done any'}.\n"
+        yield (
+            f"\nTimes faster: {told or 'nobody else has done any'}. A ratio with > is that of the time limit, where "
+            "it ended all the others.\n"
+        )
     yield "#### Each problem\n"
     for name, rows in found.problems.items():
         first = rows[0]
         size = f", {first.unknowns:,} unknowns" if first.unknowns else ""
-        yield f"**{_safe(name)}** ({first.kind}, epsilon {first.epsilon}{size})\n"
+        yield f"**{_safe(name)}** ({first.kind}, {asked(first)}{size})\n"
         yield from _table(
             ("backend", "status", "theirs", "seconds", "real epsilon as returned", "broken rows", "MAE", "epsilon",
              "gap", "repair", "note"),

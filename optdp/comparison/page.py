@@ -11,9 +11,9 @@ from optdp.comparison.charts import Axis, Series, cloud, steps
 from optdp.comparison.results import Results
 from optdp.comparison.rows import Head, Row, number
 from optdp.comparison.statistics import OURS, SHIFT, TOLERANCE, TOLERANCES, Comparison, ratios
-from optdp.comparison.tables import figures, short
+from optdp.comparison.tables import asked, figures, short, times
+from optdp.html import Html, el, join
 from optdp.report import page as html
-from optdp.report.page import Html, el
 
 INFINITE, PRIVATE = 0.96, 0.04
 """Where on the axis of epsilons those are that are no excess."""
@@ -59,7 +59,7 @@ def _header(found: Comparison, title: str) -> Html:
         html.tile(f"{returned} of {len(measured)}", "private as returned", "answers, to twelve digits"),
         html.tile(f"{kept} of {len(repaired)}", "private after repair", "answers that could be repaired, certified"),
     ]
-    return html.header("Linear programs of optdp", title, lead, tiles, html.join())
+    return html.header("Linear programs of optdp", title, lead, tiles, join())
 
 
 def _success(found: Comparison) -> Html:
@@ -161,7 +161,7 @@ def _against(found: Comparison) -> Iterator[Html]:
         return
     pairs = found.against()
     rows = [
-        [one.problem, short(one.ours), short(one.best), one.who or "-", short(one.ratio), short(one.cpu_ratio)]
+        [one.problem, short(one.ours), short(one.best), one.who or "-", times(one), short(one.cpu_ratio)]
         for one in pairs
     ]
     table = html.table(("problem", "optdp's engines, s", "best other, s", "which", "times faster", "times less CPU"),
@@ -171,7 +171,7 @@ def _against(found: Comparison) -> Iterator[Html]:
     yield html.section(
         "against", "optdp's engines and the best other",
         el("p", f"{words}In the same run; the best other is the fastest backend that has done the problem. A dash: "
-           "nobody has."), _dense(table),
+           "nobody has; a ratio with > is that of the time limit, where it ended all the others."), _dense(table),
     )  # fmt: skip
 
 
@@ -187,7 +187,7 @@ def _problems(found: Comparison) -> Html:
         lines = [_cells(row) for row in rows]
         first = rows[0]
         size = f"{first.unknowns:,} unknowns, {first.rows:,} rows" if first.unknowns and first.rows else ""
-        told = ", ".join(filter(None, (first.kind, f"epsilon {first.epsilon}", size)))
+        told = ", ".join(filter(None, (first.kind, asked(first), size)))
         notes = [f"{row.who}: {row.note}" for row in rows if row.note]
         parts.append(
             el("div", el("h3", name), el("p", told, class_="hint"),
@@ -205,9 +205,9 @@ def _cells(row: Row) -> list[str]:
     spread = f"±{brief(row.seconds_spread / 2)}" if row.seconds_spread else ""
     theirs = row.theirs if len(row.theirs) <= SHORT else f"{row.theirs[:SHORT]}…"
     return [
-        html.join(row.who, _small(row.form)),
-        html.join(row.status, _small(theirs if row.theirs != row.status else "", row.theirs)),
-        html.join(brief(row.seconds), _small(spread)),
+        join(row.who, _small(row.form)),
+        join(row.status, _small(theirs if row.theirs != row.status else "", row.theirs)),
+        join(brief(row.seconds), _small(spread)),
         *map(brief, figures),
     ]
 

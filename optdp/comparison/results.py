@@ -17,6 +17,7 @@ from typing import Any
 
 from optdp.comparison.rows import KINDS, OPTIONAL, Head, Row
 from optdp.errors import ArtifactError, ProblemError
+from optdp.extras import install
 from optdp.files.atomic import name_of, read_bytes
 from optdp.files.canonical import parse
 
@@ -94,7 +95,7 @@ def _pyarrow() -> tuple[Any, Any]:
         return import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
         raise ProblemError(
-            "Parquet needs pyarrow: pip install 'optdp[parquet]'. Or use .jsonl, which needs nothing."
+            f"Parquet needs pyarrow: {install('parquet')}. Or use .jsonl, which needs nothing."
         ) from None
 
 

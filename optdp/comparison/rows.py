@@ -10,6 +10,8 @@ ENDED = ("optimal", "feasible", "infeasible", "limit", "failed")
 """Our words for what a solver says of its answer."""
 BROKEN = ("timeout", "memory", "crashed", "interrupted")
 """What became of its process instead."""
+ONE_ENTITY = "single-lte"
+"""The kind whose rows have a solver's own table to look at."""
 STAGES = ("formulate", "build", "solve", "repair", "certify")
 
 
@@ -38,14 +40,14 @@ class Row:
     digest: str = ""
     """Of the problem, so that rows of other files are of the same one."""
     epsilon: str = ""
-    """What was asked for."""
+    """What was asked for; of an order `alpha`."""
     unknowns: int | None = None
     """Of the plain program, and its rows and entries."""
     rows: int | None = None
     entries: int | None = None
     repeats: int = 0
     warm_up: float | None = None
-    """Seconds to load the solver and solve a program of two people, before the first repeat."""
+    """Seconds to load the solver, to solve a program of two people, and for a first run if it is short."""
     seconds: float | None = None
     """All of it: formulating, building, solving, repairing, certifying."""
     seconds_spread: float | None = None

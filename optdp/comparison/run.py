@@ -9,10 +9,11 @@ import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 from optdp.comparison.process import Spoken, spoken
-from optdp.comparison.rows import Row
+from optdp.comparison.rows import ONE_ENTITY, Row
 from optdp.comparison.statistics import OURS
 from optdp.errors import ProblemError
 from optdp.files.models import Problem
@@ -160,14 +161,30 @@ def check(problem: Problem[Any]) -> None:
         raise ProblemError(f"compare is for {', '.join(able[:-1])} and {able[-1]}. Found kind {kind.name}.")
 
 
+def promised(problem: Any) -> Fraction:
+    """The epsilon of a problem, or what stands in its place."""
+    found: Fraction = problem.alpha if hasattr(problem, "alpha") else problem.epsilon
+    return found
+
+
+def given(problem: Any) -> dict[str, Any]:
+    """The problem as a process is told it: as a file says it; groups, which a file only points to, as they are."""
+    if callable(problem.spec):
+        found: dict[str, Any] = problem.spec()
+        return found
+    groups = problem.groups
+    lists = [groups[i].tolist() for i in range(len(groups))]
+    return {**problem.figures(), "kind": problem.kind, "groups": {"n": groups.n, "lists": lists}}
+
+
 def one(name: str, problem: Problem[Any], backend: str, settings: Settings, clock: Clock) -> Row:
     """One backend on one problem; whatever happens is in the row."""
-    spec: Any = problem.spec()  # type: ignore[attr-defined]
+    spec = given(problem)
     options = settings.options_of(backend)
-    plans = kind_of(problem).name != "single-lte"
+    plans = kind_of(problem).name != ONE_ENTITY
     begun = Row(
         problem=name or str(getattr(problem, "kind", "")), backend=backend, status="failed", kind=kind_of(problem).name,
-        version=find(backend).version or "", epsilon=show(problem.epsilon),  # type: ignore[attr-defined]
+        version=find(backend).version or "", epsilon=show(promised(problem)),
         options=" ".join(f"{key}={value}" for key, value in sorted(options.items())),
         digest=hashlib.sha256(json.dumps(spec, sort_keys=True, default=str).encode()).hexdigest()[:16],
         limit=settings.timeout, form="" if plans or backend == OURS else settings.form,

@@ -1,4 +1,4 @@
-"""Problem sets: lists of problem files in `problems/sets/`, with checksums of the programs that they stand for.
+"""Problem sets: lists of problem files in the library's `sets/`, with checksums of the programs that they stand for.
 
     title = "Smoke"
     about = "..."
@@ -17,30 +17,28 @@ has the same sum has the same program.
 from __future__ import annotations
 
 import hashlib
-import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from optdp import library
 from optdp.errors import ArtifactError, ProblemError
 from optdp.files.atomic import name_of, read_bytes
 from optdp.files.models import Problem
 from optdp.kinds import formulate
-from optdp.loading import beside, built, homes, load_file
+from optdp.loading import beside, built, load_file
 from optdp.numbers.exact import shown
 from optdp.programs.formats import mps
 from optdp.programs.statement import named
 from optdp.sweeps.grid import base_of, put
 
-FOLDER = "sets"
-CHECKSUMS = "checksums.toml"
+CHECKSUMS = "checksums"
 MOST = 1000
 """Problems of a set."""
 MOST_ENTRIES = 2_000_000
 """Of a program with a checksum."""
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
 @dataclass(frozen=True)
@@ -75,23 +73,14 @@ class ProblemSet:
 
 def names() -> list[str]:
     """The sets that are here."""
-    return sorted(path.stem for path in _files())
-
-
-def _files() -> list[Path]:
-    found = (
-        [path for path in sorted((home / "problems" / FOLDER).glob("*.toml")) if path.name != CHECKSUMS]
-        for home in homes()
-    )
-    return next(filter(None, found), [])
+    return [name for name in library.sets() if name != CHECKSUMS]
 
 
 def problem_set(name: str) -> ProblemSet:
     """The set of that name."""
-    path = next((path for path in _files() if path.stem == name and _NAME.fullmatch(name)), None)
-    if path is None:
-        there = ", ".join(names()) or "none: they lie in problems/sets of a clone"
-        raise ProblemError(f"Unknown problem set {shown(name)}. There are: {there}.")
+    if name not in names():
+        raise ProblemError(f"Unknown problem set {shown(name)}. There are: {', '.join(names())}.")
+    path = library.sets()[name]
     data = _read(path)
     try:
         members = tuple(_member(path, entry) for entry in data["problem"])
@@ -127,11 +116,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def checksums() -> dict[str, str]:
     """The sums that are kept, by the name of the problem."""
-    for home in homes():
-        path = home / "problems" / FOLDER / CHECKSUMS
-        if path.is_file():
-            return {str(name): str(value) for name, value in _read(path).items()}
-    return {}
+    return {str(name): str(value) for name, value in _read(library.sets()[CHECKSUMS]).items()}
 
 
 def checksum(problem: Problem[Any]) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from optdp.comparison.rows import Row, number
+from optdp.comparison.rows import ONE_ENTITY, Row, number
 
 TOLERANCES = (1e-3, 1e-6, 1e-9)
 """At which success is counted."""
@@ -100,9 +100,9 @@ class Comparison:
         return [row for row in self.rows if row.who == who]
 
     def rate(self, who: str, test: Callable[[Row, float], bool], tolerance: float) -> float:
-        """The share of its rows that pass. Of plans there is no answer of the solver to look at: only what became of
-        them counts."""
-        rows = [row for row in self.of(who) if row.kind != "multi-lte" or test == self.private_after_repair]
+        """The share of its rows that pass. Of plans and orders there is no table of the solver to look at: only what
+        became of them counts."""
+        rows = [row for row in self.of(who) if row.kind in ("", ONE_ENTITY) or test == self.private_after_repair]
         return sum(test(row, tolerance) for row in rows) / max(len(rows), 1)
 
     def mean_seconds(self, who: str, tolerance: float = TOLERANCE) -> float | None:
@@ -140,8 +140,9 @@ class Comparison:
                 together = [row for row in rows if row.run == run]
                 done = [row for row in together if self.time(row, tolerance)[1]]
                 mine = _fastest([row for row in done if row.who == ours])
-                best = _fastest([row for row in done if row.backend != ours])
-                found.append(Against(name, mine, best))
+                others = [row for row in together if row.backend != ours]
+                best = _fastest([row for row in done if row in others])
+                found.append(Against(name, mine, best, _limit(others)))
         return found
 
 
@@ -152,6 +153,8 @@ class Against:
     problem: str
     mine: Row | None
     other: Row | None
+    limit: float | None = None
+    """Where all the others ran into their time limit: the least of these."""
 
     @property
     def ours(self) -> float | None:
@@ -170,8 +173,13 @@ class Against:
 
     @property
     def ratio(self) -> float | None:
-        """How many times faster ours is."""
-        return _quotient(self.best, self.ours)
+        """How many times faster ours is, at least that if the others ran into their limit."""
+        return _quotient(self.limit if self.other is None else self.best, self.ours)
+
+    @property
+    def more(self) -> bool:
+        """Whether the ratio says "more than"."""
+        return self.other is None and self.ratio is not None
 
     @property
     def cpu_ratio(self) -> float | None:
@@ -189,13 +197,22 @@ def _fastest(rows: Sequence[Row]) -> Row | None:
     return min(rows, key=lambda row: math.inf if row.seconds is None else row.seconds, default=None)
 
 
+def _limit(rows: Sequence[Row]) -> float | None:
+    """The least time limit of rows that all ran into theirs."""
+    limits = [row.limit for row in rows if row.status == "timeout" and row.limit is not None]
+    return min(limits) if limits and len(limits) == len(rows) else None
+
+
 def shifted_mean(values: Sequence[float], shift: float) -> float:
     """`exp(mean(log(t + s))) - s`."""
     return math.exp(math.fsum(math.log(value + shift) for value in values) / len(values)) - shift
 
 
 def ratios(found: Sequence[Against]) -> Mapping[str, float]:
-    """The geometric mean and the least of the ratios, of times and of CPU times; empty without any."""
+    """The geometric mean and the least of the ratios, of times and of CPU times; empty without any.
+
+    Of times, "more than" counts as that much. Of CPU times there is none where the others were ended.
+    """
     told: dict[str, float] = {}
     for words, values in (
         ("", [one.ratio for one in found]),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from optdp.comparison.rows import Row
-from optdp.comparison.statistics import OURS, SHIFT, TOLERANCE, TOLERANCES, Comparison, ratios
+from optdp.comparison.statistics import OURS, SHIFT, TOLERANCE, TOLERANCES, Against, Comparison, ratios
 from optdp.sheet import Cell, Listing, Sheet, decimal
 
 HEAD = ("backend", "status", "seconds", "raw value", "raw eps", "MAE", "eps", "gap")
@@ -81,12 +81,22 @@ def listing(found: Comparison) -> Listing:
     return Listing(SUMMARY, tuple(lines))
 
 
+def asked(row: Row) -> str:
+    """What was asked for, in words."""
+    return f"{'alpha' if row.kind == 'order-shuffle' else 'epsilon'} {row.epsilon}"
+
+
+def times(pair: Against) -> str:
+    """How many times faster our engines are."""
+    return f"{'> ' if pair.more else ''}{short(pair.ratio)}"
+
+
 def against(found: Comparison) -> list[Listing]:
     """Our engines against the best other backend, where both were run together."""
     if OURS not in {row.backend for row in found.rows} or len(found.backends) < 2:
         return []
     pairs = found.against()
-    lines = [(pair.problem, short(pair.ours), short(pair.best), pair.who or "-", short(pair.ratio)) for pair in pairs]
+    lines = [(pair.problem, short(pair.ours), short(pair.best), pair.who or "-", times(pair)) for pair in pairs]
     lines += [("", "", "", name, short(value)) for name, value in ratios(pairs).items()]
     return [Listing(("problem", f"{OURS}, s", "best other, s", "which", "times faster"), tuple(lines))]
 
@@ -118,7 +128,7 @@ def figures(rows: Sequence[Row]) -> dict[str, Any]:
         "backends": backends,
         "against": [
             {"problem": one.problem, "ours": one.ours, "best": one.best, "who": one.who, "ratio": one.ratio,
-             "cpu_ratio": one.cpu_ratio}
+             "more": one.more, "cpu_ratio": one.cpu_ratio}
             for one in pairs
         ],
         "ratios": dict(ratios(pairs)),

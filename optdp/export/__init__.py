@@ -27,6 +27,7 @@ from optdp.export import sql
 from optdp.export.client import c_client, js_client, python_client
 from optdp.export.sampler import c_sampler, js_sampler, python_sampler
 from optdp.export.subject import Protocol, Subject, of_table, subjects
+from optdp.extras import install
 from optdp.files import atomic, canonical
 from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix, Row
@@ -106,7 +107,7 @@ def parquet(subject: Subject) -> dict[str, bytes]:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise ProblemError("Parquet needs pyarrow. Install it: pip install 'optdp[parquet]'.") from None
+        raise ProblemError(f"Parquet needs pyarrow. Install it: {install('parquet')}.") from None
     artifact = _weights(subject)
     fields = {key: _text(value) for key, value in format.fields(artifact).items()}
     found = {}

@@ -193,7 +193,7 @@ def read_bytes(path: str | Path, most: int | None = None, mark: bytes | None = N
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         raise ArtifactError(f"cannot read {name_of(path)}: {_reason(error)}") from None
     if len(data) != size:
-        raise ArtifactError(f"A file must hold still while it is read. Found {name_of(path)} changing. Read it again.")
+        raise ArtifactError(f"{name_of(path)} changed while it was being read. Try again.")
     return data
 
 
@@ -249,20 +249,20 @@ def check_folder(folder: Path, what: str, is_earlier: Callable[[Path], bool]) ->
         with contextlib.suppress(FileNotFoundError):
             folder.lstat()
             if not folder.is_dir() or folder.is_symlink():
-                raise ProblemError(f"--out must be a folder for {what}. Found {name_of(folder)}, which is none.")
+                raise ProblemError(f"{what.capitalize()} is written to a folder, and {name_of(folder)} is not one.")
             if not _replaceable(folder, is_earlier):
                 raise ProblemError(
-                    f"--out must be a new folder, an empty one or an earlier {earlier}. Found {name_of(folder)} with "
-                    "other files."
+                    f"--out must be a new or empty folder, or an earlier {earlier}. {name_of(folder)} holds other "
+                    "files. Choose another name."
                 )
             if folder.is_mount() or folder.samefile(Path.cwd()) or not os.access(folder, os.W_OK):
                 raise ProblemError(
-                    f"--out must be a folder that can be replaced. Found {name_of(folder)}, which is read-only, "
-                    "mounted or the current folder."
+                    f"--out must be a folder that can be replaced. {name_of(folder)} is read-only, mounted or the "
+                    "current folder."
                 )
         parent = folder.absolute().parent
         if not parent.is_dir() or not os.access(parent, os.W_OK):
-            raise ProblemError(f"--out must lie in a folder that can be written. Found {name_of(parent)}.")
+            raise ProblemError(f"Cannot write to the folder {name_of(parent)}: it is missing or read-only.")
     except (OSError, ValueError) as error:
         raise ProblemError(f"--out must be a name that can be written: {error}.") from None
 
@@ -329,7 +329,7 @@ def _in_two_steps(temporary: Path, target: Path) -> None:
 def _regular(found: os.stat_result, path: str | Path, most: int) -> int:
     if not stat.S_ISREG(found.st_mode):
         kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a pipe, socket or device"
-        raise ArtifactError(f"An artifact must be a regular file. Found {name_of(path)}: {kind}. Give the file itself.")
+        raise ArtifactError(f"{name_of(path)} is {kind}, not a regular file. Give the artifact's file itself.")
     if found.st_size > most:
         raise ArtifactError(
             f"An artifact may have {most:,} bytes. Found {found.st_size:,} in {name_of(path)}. "
@@ -365,7 +365,7 @@ def check_apart(save: Path, others: Mapping[str, Path]) -> None:
         except OSError as error:
             raise ProblemError(f"--out must be a name that can be written: {error.strerror}.") from None
         if same:
-            raise ProblemError(f"--out must be a file of its own. Found that it is {name}. Choose another name.")
+            raise ProblemError(f"--out would overwrite {name}. Choose another name.")
 
 
 def check_writable(path: Path) -> None:
@@ -373,8 +373,8 @@ def check_writable(path: Path) -> None:
     folder = path.parent
     try:
         if path.is_dir():
-            raise ProblemError(f"--out must be a file. Found the folder {path}.")
+            raise ProblemError(f"--out must be a file. {path} is a folder.")
         if not folder.is_dir() or not os.access(folder, os.W_OK):
-            raise ProblemError(f"--out must lie in a folder that can be written. Found {folder}.")
+            raise ProblemError(f"Cannot write to the folder {folder}: it is missing or read-only.")
     except OSError as error:
         raise ProblemError(f"--out must be a name that can be written: {error.strerror}.") from None

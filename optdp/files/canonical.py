@@ -40,11 +40,13 @@ def parse(data: bytes, most: int = MAX_VALUES) -> Any:
     """The value that `data` spells, of at most `most` values; whatever is wrong with it is an ArtifactError."""
     if data.startswith(b"PK"):
         raise ArtifactError(
-            "An artifact must be JSON. Found an archive: .npz is an export, which is not read back. "
+            "An artifact must be JSON. Found an archive; .npz files are exports, which optdp does not read back. "
             "Give the .json file that `optdp solve --out` wrote."
         )
     if max(data.count(b","), 2 * (data.count(b"[") + data.count(b"{"))) > most:  # before any of them takes memory
-        raise ArtifactError(f"JSON may hold {most:,} values. Found more. Do not use the file: optdp did not write it.")
+        raise ArtifactError(
+            f"JSON may hold at most {most:,} values. Found more, so optdp did not write it. Do not use it."
+        )
     lists = 3 * data.count(b"[[") + 6 * data.count(b"{")  # each row of a table, and each table of names
     spend(data.count(b",") + lists + len(data) / 100, "what stands in it")
     try:
@@ -56,7 +58,7 @@ def parse(data: bytes, most: int = MAX_VALUES) -> Any:
         ) from None
     if depth(data) > MAX_DEPTH:
         raise ArtifactError(
-            f"JSON may nest {MAX_DEPTH} brackets. Found more. Do not use the file: optdp did not write it."
+            f"JSON may nest at most {MAX_DEPTH} brackets. Found more, so optdp did not write it. Do not use it."
         )
     hooks: dict[str, Any] = {} if longest_ok(data) else {"parse_int": _integer}
     try:
@@ -65,8 +67,8 @@ def parse(data: bytes, most: int = MAX_VALUES) -> Any:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as error:
         raise ArtifactError(
-            f"An artifact must be whole JSON. Found: {error.msg} (line {error.lineno}, column {error.colno}). "
-            "The file was cut or changed; copy it again."
+            f"An artifact must be JSON. Found: {error.msg} (line {error.lineno}, column {error.colno}). "
+            "The file was cut off or changed; copy it again."
         ) from None
     except UnicodeEncodeError:
         raise ArtifactError("Text must be Unicode. Found half a character. Do not use the file.") from None
@@ -117,7 +119,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) < len(pairs):
         twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise ArtifactError(f"A key may stand once. Found {shown(twice)} twice. Do not use the file.")
+        raise ArtifactError(f"Each key may occur once. Found {shown(twice)} twice. Do not use the file.")
     return table
 
 
@@ -135,7 +137,7 @@ def _finite(text: str) -> float:
 def _integer(text: str) -> int:
     digits = len(text) - text.startswith("-")
     if digits > MAX_DIGITS:
-        raise ArtifactError(f"An integer may have {MAX_DIGITS} digits. Found one with {digits}. Do not use the file.")
+        raise ArtifactError(f"An integer may have at most {MAX_DIGITS} digits. Found {digits}. Do not use the file.")
     return int(text)
 
 
@@ -155,7 +157,7 @@ def check_head(document: Any, form: str, keys: Set[str], what: str, remedy: str)
     if document.keys() != keys:
         extra, lacking = document.keys() - keys, keys - document.keys()
         found = f"unknown {shown(sorted(extra))}" if extra else f"no {', '.join(sorted(lacking))}"
-        raise refused(f"{what} has its {len(keys)} keys and no other", found)
+        raise refused(f"{what} must have exactly its {len(keys)} keys", found)
     for name in ("problem", "claim", "provenance"):
         if name in keys and not isinstance(document[name], dict):
             raise refused(f"{name} must be a table", shown(document[name]))
@@ -167,7 +169,7 @@ def check_digest(stated: Any, digest: str) -> None:
     if not isinstance(stated, str) or not _DIGEST.fullmatch(stated):
         raise refused("sha256 must be 64 hexadecimal digits", shown(stated))
     if stated != digest:
-        raise refused("sha256 must be the digest of the content", "another", "The file was changed or cut.")
+        raise refused("sha256 must be the digest of the content", "another", "The file was changed or cut off.")
 
 
 def check(data: bytes, pieces: Iterable[str]) -> None:
@@ -182,6 +184,6 @@ def check(data: bytes, pieces: Iterable[str]) -> None:
         if place == len(data):
             return
     raise ArtifactError(
-        "Every byte of a file must be as optdp wrote it. Found the right content with other spaces, new lines, escapes "
-        "or order of keys. Get the file as it was written, not printed by another tool."
+        "Every byte of a file must be as optdp wrote it. Found the right content, but other spaces, line breaks, "
+        "escapes or order of keys. Get the original file, not one that another tool has reformatted."
     )

@@ -36,10 +36,11 @@ def read_columns(path: Path, columns: Sequence[str]) -> dict[str, list[str]]:
     """The cells of the named columns of a CSV file (UTF-8, commas, a header), without the header."""
     names = [name.strip() for name in columns]
     if not names or len(set(names)) < len(names):
-        raise ProblemError(f"Columns must be named, and differ. Found {_few(names)}. Name each column once.")
+        raise ProblemError(f"Columns must be named, each by a name of its own. Found {_few(names)}.")
     try:
         if not path.is_file():
-            raise ProblemError(f"Data must be a regular file. Found none at {name_of(path)}.")
+            found = "Not a regular file" if path.exists() else "No such file"
+            raise ProblemError(f"{found}: {name_of(path)}.")
         if path.stat().st_size > LARGEST_DATA:
             raise ProblemError(f"Data must be smaller than {LARGEST_DATA >> 20} MiB. Found {name_of(path)}. Split it.")
         spend(path.stat().st_size / 8, "a table of data")
@@ -51,7 +52,7 @@ def read_columns(path: Path, columns: Sequence[str]) -> dict[str, list[str]]:
     except OSError as error:
         raise ProblemError(f"Cannot read {name_of(path)}: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise ProblemError(f"Data must be text in UTF-8. Found other bytes in {name_of(path)}. Convert it.") from None
+        raise ProblemError(f"{name_of(path)} is not text in UTF-8. Convert it, for example with iconv.") from None
 
 
 def _read(file: TextIO, place: str, names: list[str]) -> dict[str, list[str]]:
@@ -184,7 +185,7 @@ def _within(values: array[float], name: str, least: float, most: float, clip: bo
     if not clip:
         raise ProblemError(
             f"{_plain(name)} must be between {least} and {most}. Found {_values(len(wrong))} outside, "
-            f"the first in row {wrong[0] + 2}. Use --clip to move them to the nearest end."
+            f"the first in row {wrong[0] + 2}. Use --clip to move them to the nearest bound."
         )
     return array("d", [min(max(value, least), most) + 0.0 for value in values])
 

@@ -75,6 +75,9 @@ class Problem(Generic[S]):
 
     kind: ClassVar[str]
 
+    title: str = attrs.field(default="", kw_only=True, eq=False, validator=attrs.validators.instance_of(str))
+    """What it is about, for people: files and reports carry it."""
+
     def _asked(self) -> dict[str, Any]:
         """Every field as it is used: where the field keeps what was given, the property of its name."""
         known = attrs.fields(type(self))
@@ -150,7 +153,8 @@ def file_model(problem: type[Problem[Any]]) -> type[Documented]:
 def entries(file: Documented, **made: Any) -> dict[str, Any]:
     """What a file says of its problem, tables within it made into what they describe; some may be `made` already."""
     own = set(type(file).model_fields) - set(Documented.model_fields) - {"kind"} - set(made)
-    return {name: described(getattr(file, name)) for name in own} | made
+    titled = {"title": file.title} if file.title else {}
+    return {name: described(getattr(file, name)) for name in own} | titled | made
 
 
 def described(value: Any) -> Any:
@@ -172,8 +176,8 @@ def named_file(folder: Path, name: str, allow_outside: bool) -> str:
         inside = False
     if not inside:
         raise ProblemError(
-            f"Files that a problem or an order names must lie in its folder or below it. Found {name_of(name)[:200]}, "
-            "which leads elsewhere. Move it there, or use --allow-outside (in Python allow_outside=True)."
+            f"A problem or an order may only name files in its own folder or below it. {name_of(name)[:200]} lies "
+            "elsewhere. Move it there, or use --allow-outside (in Python: allow_outside=True)."
         )
     return str(path)
 
@@ -183,9 +187,10 @@ def read_text(place: Path, form: str) -> str:
     try:
         if not place.is_file():
             hint = " See: optdp problems." if form == "TOML" else ""
-            raise ProblemError(f"A {form} file must be a regular file. Found none at {place}.{hint}")
+            found = "Not a regular file" if place.exists() else "No such file"
+            raise ProblemError(f"{found}: {place}.{hint}")
         if place.stat().st_size > LARGEST_FILE:
-            raise ProblemError(f"A {form} file must be smaller than {LARGEST_FILE >> 20} MiB. Found {place}.")
+            raise ProblemError(f"A {form} file may have at most {LARGEST_FILE >> 20} MiB. {place} is larger.")
         return place.read_text(encoding="utf-8")
     except OSError as error:
         raise ProblemError(f"Cannot read {place}: {error.strerror}.") from None
@@ -197,7 +202,7 @@ def plain_number(value: int | str, name: str) -> float:
     """An exact number as a float, if it has a reasonable size."""
     exact = to_fraction(value, name)
     if abs(exact) > 10**300:
-        raise ProblemError(f"{name} must be a number of a reasonable size. Found {shown(value)}.")
+        raise ProblemError(f"{name} is too large. Found {shown(value)}; the most is 1e300.")
     return float(exact)
 
 
@@ -216,7 +221,7 @@ def from_spec(problem: type[P], data: object) -> P:
     """The problem of this class in a mapping, such as the one that an artifact carries."""
     if not isinstance(data, Mapping) or data.get("kind") != problem.kind:
         found = data.get("kind") if isinstance(data, Mapping) else data
-        raise ProblemError(f"kind must be {problem.kind} here. Found {shown(found)}.")
+        raise ProblemError(f"kind must be {problem.kind!r} here. Found {shown(found)}.")
     return problem.from_file(checked(problem, data))
 
 
@@ -226,13 +231,13 @@ def _first_line(error: ValidationError) -> str:
     first, steps = errors[0], _steps(errors[0]["loc"])
     where = _printable(".".join(steps)) or "the problem"
     if first["type"] == "extra_forbidden":
-        return f"Unknown key {where!r}. Remove it, or see: optdp schema."
+        return f"Unknown key {where!r}. Check its spelling, or remove it. `optdp schema` lists all keys."
     if first["type"] == "union_tag_invalid":
         context = first.get("ctx", {})
         known = str(context.get("expected_tags", "")).replace("'", "")
         return f"{where}.kind must be one of {known}. Found {shown(context.get('tag'))}."
     if first["type"] == "missing":
-        return f"{where} is missing. Add it; see: optdp schema."
+        return f"{where} is missing. Add it; `optdp schema` says what it may be."
     other = {e["msg"].removeprefix("Input should be"): None for e in errors[1:] if _steps(e["loc"]) == steps}
     choices = " or".join([first["msg"], *(msg for msg in other if not first["msg"].endswith(msg) and msg[:1] == " ")])
     return f"{where}: {_printable(choices)}. Found {shown(first.get('input'))}."

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from optdp.errors import ArtifactError, CertificateError, ProblemError
+from optdp.extras import install
 from optdp.files import atomic, canonical
 from optdp.work.account import EffortError
 
@@ -60,17 +61,17 @@ def check_signature(path: str | Path, digest: str, key_path: str | Path) -> None
     target = signature_path(path)
     name = atomic.name_of(target)
     if not os.path.lexists(target):
-        raise CertificateError(f"A signature must lie in {name}. Found none. Ask whoever made the artifact for it.")
+        raise CertificateError(f"There is no signature: {name} is missing. Ask whoever made the artifact for it.")
     found = _read(target)
     if found["sha256"] != digest:
         raise CertificateError(
-            f"{name} must be the signature of this artifact, digest {digest[:12]}... Found that of another, "
-            f"{found['sha256'][:12]}... Do not use the artifact."
+            f"{name} is the signature of another artifact, digest {found['sha256'][:12]}..., not of this one, "
+            f"{digest[:12]}... Do not use the artifact."
         )
     if found["public_key"] != key.public_bytes_raw().hex():
-        raise CertificateError(f"{name} must be made with the given key. Found the signature of another key.")
+        raise CertificateError(f"{name} was made with another key than the given one.")
     if not is_valid(key, bytes.fromhex(found["signature"]), bytes.fromhex(digest)):
-        raise CertificateError(f"{name} must hold a valid signature. Found a forged or changed one. Do not use it.")
+        raise CertificateError(f"{name} does not hold a valid signature: it was forged or changed. Do not use it.")
 
 
 def _read(target: Path) -> dict[str, str]:
@@ -106,7 +107,7 @@ def create_key(path: str | Path) -> Path:
     public = private.with_name((private.stem if private.suffix == ".pem" else private.name) + ".pub.pem")
     for place in (private, public):
         if os.path.lexists(place):
-            raise ProblemError(f"--create-key makes a new file. Found {atomic.name_of(place)}. Choose another name.")
+            raise ProblemError(f"--create-key: {atomic.name_of(place)} exists already. Choose another name.")
     key = ed25519.Ed25519PrivateKey.generate()
     pem = serialization.Encoding.PEM
     private_bytes = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
@@ -202,5 +203,5 @@ def _cryptography() -> tuple[Any, Any]:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
-        raise ProblemError("Signatures need cryptography. Install it: pip install 'optdp[sign]'.") from None
+        raise ProblemError(f"Signatures need cryptography. Install it: {install('sign')}.") from None
     return serialization, ed25519

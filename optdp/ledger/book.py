@@ -29,7 +29,7 @@ from optdp.plan.format import VerifiedPlan, party_file
 from optdp.sheet import Cell, Listing, Sheet
 
 MEANING = (
-    "The total bounds what all releases together tell about one person, whatever anybody knows about the others. "
+    "The total limits what all releases together can teach about any person, whatever anyone knows about the others. "
     "Epsilons under a prior do not compose and are not counted here. More: docs/ledger.md"
 )
 """The sentence that goes with what is spent."""
@@ -38,23 +38,24 @@ _RECEIPT = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Ledger(Public):
-    """A ledger as its file says. Made by `Ledger.create` and `Ledger.read`; `add` records a release.
+    """A record of releases and of how much of a total they spend. `Ledger.create` starts one, `Ledger.read` opens one;
+    `add` records a release.
 
     Parameters
     ----------
     path : Path
-        Where it lies.
+        Its file.
     epsilon, delta : Fraction
-        The total that all releases together must keep to.
+        The total that all releases together must not exceed.
     planned : bool
         Whether the epsilons of all releases were fixed before the first one.
     note, begun : str
-        What it is for, and when it was begun (UTC).
+        What it is for, and when it was started (UTC).
     entries : tuple
         What was released: `number`, `artifact` (its digest), `epsilon` (the ordinary one), `count`, `about`, `time`,
         `sum`, `receipt`.
     receipt : str
-        The digest of the last line. Keep it: a ledger that was put back to an earlier state does not have it.
+        The digest of the last line. Keep it: a ledger that was reset to an earlier state does not contain it.
     public_key : str or None
         The key that signed the last state.
 
@@ -101,7 +102,7 @@ class Ledger(Public):
             "planned": bool(planned), "note": chain.remark(note, "note"), "time": _now(),
         }  # fmt: skip
         if os.path.lexists(path):
-            raise ProblemError(f"A ledger is begun in a new file. Found {name_of(path)}. Choose another name.")
+            raise ProblemError(f"{name_of(path)} exists already, and a ledger needs a new file. Choose another name.")
         write_new(path, _signed([chain.spelled(head)], key))
         return cls.read(path)
 
@@ -210,19 +211,22 @@ class Ledger(Public):
 
     def _check_room(self, epsilon: Fraction, count: int, path: Path) -> None:
         if len(self.entries) >= chain.MOST_ENTRIES:
-            raise ProblemError(f"A ledger may have {chain.MOST_ENTRIES:,} entries. Begin another, with what is left.")
+            raise ProblemError(
+                f"A ledger may have at most {chain.MOST_ENTRIES:,} entries. Start another with what is left of the "
+                "total."
+            )
         total = f"{_up(self.epsilon)} at delta {show(self.delta)}"
         if self._needed({epsilon: 1}) > self.epsilon:
             raise CertificateError(
-                f"One release of {name_of(path)} has epsilon {_up(epsilon)}, and the total is {total}. Nothing was "
-                "recorded: do not release it. Design with a smaller fallback_epsilon, or a smaller epsilon."
+                f"One release of {name_of(path)} alone has epsilon {_up(epsilon)}; the total is {total}. Nothing was "
+                "recorded: do not release it. Design it with a smaller fallback_epsilon or epsilon."
             )
         after = self._needed(self.releases + Counter({epsilon: count}))
         if after > self.epsilon:
             times = f" {count:,} times" if count > 1 else ""
             raise CertificateError(
-                f"With {name_of(path)} released{times}, {_up(after)} would be spent, and the total is {total}; "
-                f"{_up(self.spent)} is spent already. Nothing was recorded: do not release it."
+                f"Releasing {name_of(path)}{times} would bring the epsilon spent from {_up(self.spent)} to "
+                f"{_up(after)}, above the total of {total}. Nothing was recorded: do not release it."
             )
 
     def summary(self) -> dict[str, Any]:
@@ -279,8 +283,8 @@ def _ordinary(opened: OpenedMatrix | OpenedPlan) -> Fraction:
 def _decimal(found: Fraction | None, name: str) -> Fraction:
     if found is None:
         raise CertificateError(
-            f"{name} has no finite ordinary epsilon, and an epsilon under the prior does not compose. "
-            'Design it with fallback_epsilon, or with an observer known = "all".'
+            f"The ordinary epsilon of {name} is infinite, and an epsilon under the prior does not compose. "
+            'Design it with fallback_epsilon, or for an observer with known = "all".'
         )
     return Fraction(decimal_up(found))
 
@@ -298,18 +302,18 @@ def _check_key(path: Path, found: Chain, key: str | Path | None) -> None:
     if found.seal.public_key is None:
         return
     if key is None:
-        raise ProblemError(f"{name_of(path)} is signed. Give the private key (--key), so that it stays so.")
+        raise ProblemError(f"{name_of(path)} is signed. Give the private key (--key), so that it stays signed.")
     _check_signed(path, found, signature.private_key(key).public_key())
 
 
 def _check_signed(path: str | Path, found: Chain, key: Any) -> None:
     name, seal = name_of(path), found.seal
     if seal.public_key is None or seal.signature is None:
-        raise CertificateError(f"{name} must be signed with the given key. Found no signature. Do not use it.")
+        raise CertificateError(f"{name} is not signed. Do not use it.")
     if seal.public_key != key.public_bytes_raw().hex():
-        raise CertificateError(f"{name} must be signed with the given key. Found the signature of another key.")
+        raise CertificateError(f"{name} is signed with another key than the given one.")
     if not signature.is_valid(key, bytes.fromhex(seal.signature), bytes.fromhex(seal.last)):
-        raise CertificateError(f"{name} must have a valid signature. Found a forged or changed one. Do not use it.")
+        raise CertificateError(f"The signature of {name} is not valid: it was forged or changed. Do not use it.")
 
 
 def _check_receipt(path: str | Path, found: Chain, receipt: str) -> None:

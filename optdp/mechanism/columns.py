@@ -6,6 +6,7 @@ decide (less than one in 2^40) are made again one by one from the same words and
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -157,6 +158,8 @@ def _column(matrix: Mechanism, column: Any, source: Source) -> Any:
         _check_kind(kind, matrix)
         released = _fit(_released(matrix, column.to_numpy(dtype=kind), source), kind)
         return type(column)(released, index=column.index, name=column.name, dtype=column.dtype)
+    if home == "pyarrow" and type(column).__module__ == "pyarrow.lib":
+        return _arrow(matrix, column, source)
     if home == "polars" and type(column).__name__ == "Series":
         if column.null_count():
             raise _missing()
@@ -167,9 +170,27 @@ def _column(matrix: Mechanism, column: Any, source: Source) -> Any:
         released = _fit(_released(matrix, values, source), values.dtype)
         return type(column)(column.name, released, dtype=column.dtype)
     raise ProblemError(
-        "sample takes a whole number, a list, a numpy array, or one column (Series) of pandas or polars. "
+        "sample takes a whole number, a list, a numpy array, one column (Series) of pandas or polars, or an array of "
+        "pyarrow. "
         f"Found {shown(type(column))}."
     )
+
+
+def _arrow(matrix: Mechanism, column: Any, source: Source) -> Any:
+    """An array of pyarrow, or one in chunks, which it stays."""
+    pyarrow: Any = sys.modules["pyarrow"]  # whoever has such a column has imported it
+    if not isinstance(column, pyarrow.Array | pyarrow.ChunkedArray) or not pyarrow.types.is_integer(column.type):
+        found = getattr(column, "type", type(column))
+        raise ProblemError(f"A column must be of whole numbers. Found {shown(str(found))}. Cast it to int64.")
+    if column.null_count:
+        raise _missing()
+    kind = np.dtype(column.type.to_pandas_dtype())
+    _check_kind(kind, matrix)
+    released = _fit(_released(matrix, column.to_numpy(), source), kind)
+    if isinstance(column, pyarrow.Array):
+        return pyarrow.array(released, column.type)
+    ends = np.cumsum([len(chunk) for chunk in column.chunks], dtype=np.int64)[:-1]
+    return pyarrow.chunked_array(np.split(released, ends) if column.chunks else [], column.type)
 
 
 def _released(matrix: Mechanism, inputs: NDArray[Any], source: Source) -> Integers:

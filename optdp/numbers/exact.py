@@ -40,12 +40,12 @@ def to_fraction(value: Number, name: str) -> Fraction:
             shown = text if len(text) <= 40 else text[:37] + "..."
             raise ProblemError(f'{name} must be a decimal or a fraction. Found {shown!r}. Write "0.3" or "3/10".')
         if "/" in text and int(text.split("/")[1]) == 0:
-            raise ProblemError(f"{name} must have a denominator that is not zero. Found {text!r}.")
+            raise ProblemError(f"{name} must not have the denominator 0. Found {text!r}.")
         if abs(int(re.split("[eE]", text)[1]) if re.search("[eE]", text) else 0) > 1000:
             raise ProblemError(f"{name} must have an exponent between -1000 and 1000. Found {text[:40]!r}.")
         return Fraction(text)
     if isinstance(value, int) and value.bit_length() > 4000:
-        raise ProblemError(f"{name} must be a number of a reasonable size. Found one of {value.bit_length()} bits.")
+        raise ProblemError(f"{name} must be a number of at most 4000 bits. Found one with {value.bit_length()}.")
     if isinstance(value, float | Decimal) and not math.isfinite(value):
         raise ProblemError(f"{name} must be finite. Found {value}.")
     if isinstance(value, Decimal) and abs(value.adjusted()) > 1000:

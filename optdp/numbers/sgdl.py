@@ -221,7 +221,7 @@ TIE_BITS = 1024  # where the comparison of a quantile gives up: only a deliberat
 class SGDL(Public):
     """Geometric noise in shares: the difference of two independent negative binomials.
 
-    `n` parties who each draw from `SGDL("1/n", q)` add geometric noise of ratio `q` together.
+    If `n` parties each draw from `SGDL("1/n", q)`, the sum of their draws is geometric noise of ratio `q`.
 
     Parameters
     ----------

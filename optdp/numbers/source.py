@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Source:
     """Random bits, many at once. `Source()` is secure; `Source(seed)` repeats itself and is **not private**.
 
-    Whoever knows or guesses a seed takes the noise off again: what is published must come from `Source()`.
+    Whoever knows or guesses a seed can remove the noise: whatever is published must come from `Source()`.
 
     Parameters
     ----------

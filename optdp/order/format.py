@@ -84,6 +84,7 @@ def write_order(solution: OrderSolution, path: Path) -> None:
     folder = Path(os.path.realpath(path)).parent
     if spec:
         spec = {key: os.path.relpath(value, folder) if key in FILES else value for key, value in spec.items()}
+    titled = {"title": problem.title} if problem.title else {}
     document: dict[str, Any] = {
         "format": FORMAT,
         "version": 1,
@@ -91,7 +92,8 @@ def write_order(solution: OrderSolution, path: Path) -> None:
         "distance": problem.distance,
         "order": solution.order.tolist(),
         "groups": problem.groups.digest,
-        "problem": {"kind": problem.kind, "alpha": show(problem.alpha), "distance": problem.distance, "groups": spec},
+        "problem": {"kind": problem.kind, "alpha": show(problem.alpha), "distance": problem.distance, "groups": spec}
+        | titled,
         "claim": {
             "alpha": show(problem.alpha),
             "theta": None if math.isinf(solution.theta) else repr(solution.theta),
@@ -187,6 +189,7 @@ def _groups(found: Order, folder: Path, allow_outside: bool) -> Groups:
 def _check_claim(document: Mapping[str, Any]) -> None:
     claim, texts = document["claim"], (document["groups"], document["distance"])
     plain = isinstance(claim, dict) and isinstance(document["problem"], dict)
+    plain = plain and isinstance(document["problem"].get("title", ""), str)
     if not plain or not all(isinstance(text, str) for text in texts) or document["distance"] not in DISTANCES:
         raise ArtifactError("An order's file must name a distance, the digest of its groups, a problem and a claim.")
     if set(claim) != _CLAIM or any(type(claim[name]) is not int or claim[name] < 0 for name in _WHOLE):
@@ -199,7 +202,7 @@ def _check_claim(document: Mapping[str, Any]) -> None:
     ):
         raise ArtifactError("alpha and theta must be decimal strings. Found something else.")
     stated = tuple(document["problem"].get(name) for name in ("kind", "alpha", "distance"))
-    if stated != ("order-shuffle", alpha, document["distance"]) or set(document["problem"]) != _PROBLEM:
+    if stated != ("order-shuffle", alpha, document["distance"]) or set(document["problem"]) - {"title"} != _PROBLEM:
         raise ArtifactError("The claim must be that of the problem in the file. Found another.")
     if not re.fullmatch("[0-9a-f]{64}", document["groups"]) or not isinstance(document["provenance"], dict):
         raise ArtifactError("groups must be a SHA-256 digest, and provenance an object. Found something else.")

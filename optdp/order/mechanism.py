@@ -64,7 +64,7 @@ SAMPLE, GOLDEN = 200, (math.sqrt(5.0) - 1.0) / 2.0
 
 @dataclass(frozen=True, eq=False)
 class Groups(Public):
-    """Who is shuffled with whom: groups of the records `0..n-1`. Make them with `Groups.of`.
+    """Who is shuffled with whom: groups of the records `0..n-1`. Create them with `Groups.of`.
 
     Parameters
     ----------
@@ -235,9 +235,9 @@ def _records(group: Any, number: int) -> NDArray[Any]:
 
 DISTANCES = ("kendall", "hamming")
 MEANING = (
-    "Order privacy: if people of one group exchanged their answers, whatever is released would be at most e^alpha "
-    "times more or less likely. It hides who in a group said what, not what was said: randomize the answers first. It "
-    "needs an honest shuffler."
+    "Order privacy: if the people of one group exchanged their answers among themselves, nothing that can be concluded "
+    "from the release would be more than e^alpha times likelier or less likely. It hides who in a group said what, not "
+    "what was said: randomize the answers first. It assumes an honest shuffler."
 )
 """What is promised."""
 MOST_THETA = 700

@@ -40,12 +40,12 @@ def _source(spec: Mapping[str, Any] | None) -> dict[str, Any]:
 
 @frozen(eq=False, repr=False)
 class OrderShuffle(Problem["OrderSolution"]):
-    """Find the reference order whose largest sensitivity is least, and the shuffle for `alpha`.
+    """Find the reference order that minimizes the largest sensitivity of a group, and the shuffle for `alpha`.
 
     Parameters
     ----------
     groups : who is grouped with whom.
-    alpha : how little a group may give away.
+    alpha : how much a group may give away.
     distance : "kendall" or "hamming".
     ordering : "best", a portfolio within `budget` seconds, or one heuristic by its name.
     budget : seconds of search for "best".

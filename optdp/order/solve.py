@@ -221,7 +221,7 @@ class OrderSolution(Outcome):
     note: str
     seconds: float
     told = ("status", "n", "alpha", "theta", "sensitivity", "lower_bound", "ordering")
-    fragment = "optdp.report.notebook:of_order"
+    drawing = "optdp.order.pictures:pictures"
 
     @property
     def n(self) -> int:

@@ -33,6 +33,7 @@ from scipy.spatial import cKDTree
 from threadpoolctl import threadpool_limits
 
 from optdp.errors import ProblemError
+from optdp.extras import install
 from optdp.files.data import read_columns
 from optdp.files.models import Exact, Strict, plain_number
 from optdp.numbers.exact import check_between, check_whole, shown
@@ -231,7 +232,7 @@ def tree_model(points: ArrayLike, k: int, source: Source) -> Model:
         from sklearn.calibration import CalibratedClassifierCV
         from sklearn.ensemble import HistGradientBoostingClassifier
     except ImportError:
-        raise ProblemError("Learnability needs scikit-learn: pip install 'optdp[ml]'.") from None
+        raise ProblemError(f"Learnability needs scikit-learn: {install('ml')}.") from None
     where = check_points(points, "euclidean")
 
     def predicted(released: Whole) -> Reals:

@@ -47,7 +47,7 @@ def iterative_bayesian_update(
     iterations: int = 10_000,
     tolerance: float = 1e-9,
 ) -> tuple[Fraction, ...]:
-    """Learn the law of the inputs from noisy releases: the one that makes the seen outputs likeliest.
+    """Learn the distribution of the inputs from noisy releases: the one that makes the observed outputs likeliest.
 
     Parameters
     ----------

@@ -89,14 +89,14 @@ def _epsilon(given: Number | None) -> Fraction | None:
 
 @attrs.frozen(repr=False, slots=False)
 class Observer:
-    """What somebody may know about the people; the guarantee holds for every such observer.
+    """What someone may know about the people; the guarantee holds against every such observer.
 
     Parameters
     ----------
-    between : two probabilities of contributing 1, or two laws of contributions `0..D`: each other person's law lies
-        anywhere between them, and need not be the same for all. By default everybody follows the population's law.
-    margin : so much around the probability of each kind of person of the population, instead of `between`.
-    known : up to so many of the others are known exactly; "all" is ordinary differential privacy.
+    between : two probabilities of contributing 1, or two distributions of contributions `0..D`: each other person's
+        lies anywhere between them, not necessarily the same for all. By default everyone's is the population's.
+    margin : instead of `between`, how far each probability may be from that of the population.
+    known : how many of the others the observer may know exactly; "all" is ordinary differential privacy.
     epsilon : the privacy against this observer; by default the problem's.
 
     Examples
@@ -138,20 +138,22 @@ class Observer:
 
     @property
     def knows(self) -> str:
-        """What is known, as the end of a sentence: "to somebody who knows ..."."""
+        """What is known, as the end of a sentence: "against someone who knows ..."."""
         if self.known == "all":
-            return "everybody else's contribution exactly"
+            return "exactly what everyone else contributes"
         if self.between is not None and len(self.between[0]) == 2:
             low, high = (show(law[1]) for law in self.between)
             ground = f"that each other person's probability is somewhere between {low} and {high}"
         elif self.between is not None:
-            ground = "that each other person's law is somewhere between the two stated ones"
+            ground = "that each other person's distribution is somewhere between the two stated ones"
         elif self.margin is not None:
             ground = f"each other person's probability to within {show(self.margin)}"
         else:
-            ground = "the stated prior of everybody else"
-        people = "one of the others" if self.known == 1 else f"up to {self.known} of the others"
-        return f"{ground}, and {people} exactly" if self.known else ground
+            ground = "the stated prior of everyone else"
+        if not self.known:
+            return ground
+        people = "one of the others contributes" if self.known == 1 else f"up to {self.known} of the others contribute"
+        return f"{ground}, and exactly what {people}"
 
     def __repr__(self) -> str:
         more = "" if self.epsilon is None else f", epsilon {show(self.epsilon)}"
@@ -258,7 +260,7 @@ class Insider(Observer):
 
     @property
     def knows(self) -> str:
-        return f"{super().knows}, and all that one group of the others contributes"
+        return f"{super().knows}, and everything that one group of the others contributes"
 
     def _held(self, population: Population) -> Sequence[Sequence[int]]:
         return self.groups

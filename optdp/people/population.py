@@ -56,7 +56,7 @@ class Person:
 class Population(Public):
     """Who is counted, and the distribution of their sum: the prior. Make one with a constructor, listed below.
 
-    Probabilities are exact: write decimals as strings ("0.1"), as a float is the binary fraction that it is.
+    Probabilities are exact: write decimals as strings ("0.1"), because a float stands for its exact binary fraction.
 
     Parameters
     ----------
@@ -382,3 +382,15 @@ def _check_secrets(count: int, last: int) -> None:
 
 def _coefficients(polynomial: fmpz_poly, denominator: int) -> ExactPmf:
     return ExactPmf(tuple(int(value) for value in polynomial.coeffs()), denominator)
+
+
+def moments(population: Population) -> tuple[float, float]:
+    """Mean and standard deviation of the sum, in floating point."""
+    law = population.total
+    if isinstance(law, BinomialPmf):
+        p = float(law.p)
+        return law.shift + law.n * p, math.sqrt(law.n * p * (1 - p))
+    assert isinstance(law, ExactPmf)
+    weights = [weight / law.denominator for weight in law.weights]
+    mean = math.fsum(x * weight for x, weight in enumerate(weights))
+    return mean, math.sqrt(max(0.0, math.fsum((x - mean) ** 2 * weight for x, weight in enumerate(weights))))

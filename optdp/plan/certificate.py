@@ -13,19 +13,21 @@ from optdp.objects import Public
 from optdp.people.population import Population
 from optdp.plan.problem import MultiLTE
 from optdp.sheet import Cell, Listing, decimal
+from optdp.single.certify import INDEPENDENT, LIMITS
 from optdp.single.problem import SingleLTE
 
 EXPLANATION = (
-    "epsilon bounds how far any aggregate moves the belief about one person of an observer whose knowledge of all "
-    "others is the stated priors; it does not hold against one who knows more, who sees a single report, nor for a "
-    "second release."
+    "epsilon limits what the published aggregate can teach about any person to someone whose knowledge of everyone "
+    "else, in all parties, is exactly the stated priors: their odds between any two possible contributions of that "
+    f"person {LIMITS}. It is no promise against someone who knows more about the others or sees a single report, nor "
+    "for a second release about the same people."
 )
-"""The one sentence that goes with every epsilon of a plan."""
+"""What goes with every epsilon of a plan under priors."""
 
 
 SEEDED = (
-    " All parties share a secret word, fresh for each release: who learns it, as every party does, can read a party's "
-    "input from its report, and much about it from the sum."
+    " All parties share a secret word, new for each release. Nothing is promised against anyone who learns it, and "
+    "every party does: with the word, a report shows a party's input, and the sum says much about it."
 )
 """What is added for plans with a common word."""
 
@@ -38,22 +40,22 @@ def meaning(problem: MultiLTE) -> str:
         return EXPLANATION + (SEEDED if problem.method == "seeded" else "")
     known = list(dict.fromkeys(one.knows for one in problem.observers))
     if len(known) == 1:
-        who = f"somebody who knows {known[0]}"
+        who = f"someone who knows {known[0]}"
     else:
         listed = (f"of party {i} {one.knows}" for i, one in enumerate(problem.observers))
-        who = f"somebody who knows {'; '.join(listed)}"
+        who = f"someone who knows {'; '.join(listed)}"
     if problem.method == "joint":
         return (
-            f"epsilon bounds how far the sum moves the belief about one person: at most {show(problem.epsilon)} "
-            f"against {who}, where the others are the people of all parties. It is about the sum alone: all parties "
-            "must be honest, and no single report may be seen. People must be independent of each other, and it is "
-            "about one release."
+            "epsilon limits what the published sum can teach about any person: the odds between any two possible "
+            f"contributions of that person {LIMITS}. epsilon is {show(problem.epsilon)} against {who}, where the "
+            "others are the people of all parties. Only the sum is covered: all parties must be honest, and nobody may "
+            f"see a single report. {INDEPENDENT}"
         )
     return (
-        f"epsilon bounds how far anything that is seen moves the belief about one person: at most "
-        f"{show(problem.epsilon)} against {who}, where the others are those of the person's own party. Each table is "
-        "private on its own, so it holds for the sum, for a single report, and against all other parties together. "
-        "People must be independent of each other, and it is about one release."
+        "epsilon limits what the published sum, a single report, or all other parties together can teach about any "
+        f"person: the odds between any two possible contributions of that person {LIMITS}. epsilon is "
+        f"{show(problem.epsilon)} against {who}, where the others are those of the person's own party. Each party's "
+        f"table is private on its own, so only the person's own party must follow the plan. {INDEPENDENT}"
     )
 
 
@@ -61,17 +63,19 @@ def _meaning_inside(problem: MultiLTE) -> str:
     """What epsilon means where the release is drawn inside a secure computation."""
     count = len(problem.parties)
     some = count - problem.honest
-    who = "any one party, who also knows" if some == 1 else f"any {some} parties together, who also know"
+    who = "any one party, which also knows" if some == 1 else f"any {some} parties together, which also know"
+    own = "its" if some == 1 else "their"
     knows = (
-        f", and against {who} what each of their own people contributes"
+        f", and against {who} what each of {own} own people contributes"
         if some
-        else ". A party that uses what it knows of its own people knows more: say so with honest"
+        else ". A party that uses what it knows about its own people is not covered: for that, set honest below the "
+        "number of parties"
     )
     return (
-        f"epsilon bounds how far the release moves the belief about one person: at most {show(problem.epsilon)} "
-        f"against somebody who knows {problem.observers[0].knows}{knows}. Inputs and noise are seen by nobody while "
-        f"all parties follow the protocol and at most {(count - 1) // 2} of the {count} put together what they hold. "
-        "People must be independent of each other, and it is about one release."
+        "epsilon limits what the release can teach about any person: the odds between any two possible contributions "
+        f"of that person {LIMITS}. epsilon is {show(problem.epsilon)} against someone who knows "
+        f"{problem.observers[0].knows}{knows}. Nobody sees inputs or noise as long as all parties follow the protocol "
+        f"and at most {(count - 1) // 2} of the {count} pool what they hold. {INDEPENDENT}"
     )
 
 

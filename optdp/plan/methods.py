@@ -334,7 +334,7 @@ def _private_alone(problem: MultiLTE, progress: Progress) -> Found:
     shared = ""
     if _value(problem, best[1]) > baseline:
         who = "all parties" if problem.honest == len(problem.parties) else f"{problem.honest} parties"
-        shared = f'if {who} are surely honest, shared geometric noise does better: method = "geometric"'
+        shared = f'if {who} are honest, shared geometric noise does better: method = "geometric"'
     return Found(*best, status, "; ".join(filter(None, (note, shared, problem.outside))))
 
 

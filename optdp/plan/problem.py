@@ -34,7 +34,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
 
 from attrs import field, frozen
-from pydantic import StrictBool, StrictInt
+from pydantic import StrictBool, StrictInt, StrictStr
 
 from optdp.errors import ProblemError
 from optdp.files.models import Exact, Problem, entries, entry
@@ -68,6 +68,11 @@ def each_once(keys: Iterable[Hashable], make: Callable[[int], Made]) -> list[Mad
     """`make(i)` for the `i`-th key; what has the same key is made once, and is one object."""
     known: dict[Hashable, Made] = {}
     return [known[key] if key in known else known.setdefault(key, make(i)) for i, key in enumerate(keys)]
+
+
+def _names(given: object) -> tuple[str, ...]:
+    _listed("names", given)
+    return tuple(" ".join(str(name).split()) for name in given)  # type: ignore[attr-defined]
 
 
 def _listed(name: str, given: object) -> None:
@@ -105,8 +110,8 @@ def _multiple(given: Number | bool | None) -> Fraction | None:
     times = Fraction(1) if given is True else to_fraction(given, "never_worse")
     if not 1 <= times <= 1000:
         raise ProblemError(
-            f"never_worse must be true, or how often the error of geometric noise any sum may have, 1 to 1000. Found "
-            f"{show(times)}."
+            "never_worse must be true, or a number from 1 to 1000: how many times the error of geometric noise any sum "
+            f"may have. Found {show(times)}."
         )
     return times
 
@@ -128,33 +133,34 @@ def _watching(given: Observer | Sequence[Observer | None] | None) -> Observer | 
 
 @frozen(eq=False, repr=False, slots=False)
 class MultiLTE(Problem["PlanSolution"]):
-    """The best tables for several entities whose reports are added before anybody sees them.
+    """The best tables for several entities whose reports are added up before anyone sees them.
 
     Parameters
     ----------
     parties : who is counted by each entity. The entities are independent of each other.
     epsilon : the wanted privacy of every person, under the priors, for one whole contribution.
-    honest : how many parties are surely honest; the others may tell the observer all they know. By default all.
+    honest : how many parties are assumed honest; the others may tell the observer all they know. By default all.
     method : "best" (the most accurate of all that apply, with a table of them), "joint" (one plan for all),
         "divisible" (section VI: each designs alone), "geometric" (the baseline), "alone" (each table is private on
         its own), "seeded" (all parties are honest and share a secret word), or "inside" (one table of the total, from
         which the release is drawn inside a secure computation; three parties or more, most of them honest). By default
         "best".
     objective : the mean "mae" or "mse" of the aggregate.
-    fallback_epsilon : also ordinary differential privacy of every table at this level, whatever anybody knows.
+    fallback_epsilon : also require ordinary differential privacy of every table at this level, whatever anyone knows.
     f : the coefficients of a weighted sum, integers; all 1 by default.
     divisor : a public number that the aggregate is divided by (an average).
+    names : what the parties are called, for reports; none by default.
     also : further worlds, each with one population for each party, in which the same privacy must hold.
     contraction : with "divisible", how inputs are moved before noise is added: "optimal", "scaled", "shifts" (VI-D),
         "none" or "algorithm-5" (appendix B).
     adjacency : "unit" protects each unit step at its share of epsilon (the paper); "all" any two contributions of a
         person at epsilon.
-    tail : "margin" lets the outputs of a joint plan leave the range of `f x` somewhat; "none" keeps them inside.
-    never_worse : True, or a multiple: given any sum of all parties, a joint plan has at most so many times the mean
-        absolute error of geometric noise. By default only the mean over all sums counts.
+    tail : "margin" lets the outputs of a joint plan go a little beyond the range of `f x`; "none" keeps them inside.
+    never_worse : True, or a multiple: whatever the sum of all parties, the mean absolute error of a joint plan is at
+        most this many times that of geometric noise. By default only the mean over all sums counts.
     observer : an `Observer` for the people of every party, or a list with one, or None, for each party's own: the
-        guarantee holds for everybody who knows so much about the others. In a joint plan, that is about the people of
-        all parties; with "alone" about those of the person's own, and anything about other parties.
+        guarantee holds against anyone who knows that much about the others. In a joint plan, these are the people of
+        all parties; with "alone", those of the person's own party, and anything may be known about other parties.
 
     Examples
     --------
@@ -180,6 +186,12 @@ class MultiLTE(Problem["PlanSolution"]):
         default=Fraction(1),
         converter=_divisor,
         metadata=entry(Exact, "A public number that the aggregate is divided by."),
+    )
+    names: tuple[str, ...] = field(
+        default=(),
+        converter=_names,
+        eq=False,
+        metadata=entry(list[StrictStr], "What the parties are called, in order."),
     )
     also: tuple[tuple[Population, ...], ...] = field(default=(), converter=_worlds, metadata=entry(list[World]))
     contraction: Contraction = field(default="optimal", metadata=entry(Contraction))
@@ -207,13 +219,13 @@ class MultiLTE(Problem["PlanSolution"]):
         if len(units) > 1:
             listed = ", ".join(unit or "none" for unit in units)
             raise ProblemError(
-                f"All parties must count in one unit, for their sums are added. Found the units {listed}. Convert "
-                "them, or use the coefficients f."
+                f"All parties must count in the same unit, as their sums are added. Found {listed}. Convert them, or "
+                "use the coefficients f."
             )
         built = iter(made(list(chain.from_iterable(every))))
         worlds = [list(islice(built, len(parties))) for parties in every]
         if any(party.observer is not None for world in every[1:] for party in world):
-            raise ProblemError("A world of also must have no observer. Found one. Say a range instead of worlds.")
+            raise ProblemError("A world of also cannot have an observer. Remove it, or use a range instead of worlds.")
         common = None if file.observer is None else file.observer.build()
         own = [None if party.observer is None else party.observer.build() for party in file.parties]
         observer = [one or common for one in own] if any(own) else common
@@ -223,11 +235,15 @@ class MultiLTE(Problem["PlanSolution"]):
         count = len(self.parties)
         check_fallback(self.epsilon, self.fallback_epsilon)
         if type(self.honest) is not int or not 1 <= self.honest <= count:
-            raise ProblemError(f"honest must be a number of parties, 1 to {count}. Found {self.honest}.")
+            raise ProblemError(f"honest must be a number of parties from 1 to {count}. Found {self.honest}.")
         if str(self.tail) == "geometric":  # as of one entity
             raise ProblemError(
-                'The tables of a joint plan are finite, so that tail must be "margin" or "none". Found "geometric"; '
-                'whole tails are those of method = "divisible".'
+                'The tables of a joint plan are finite, so tail must be "margin" or "none". Found "geometric". For '
+                'geometric tails use method = "divisible".'
+            )
+        if self.names and (len(self.names) != count or len(set(self.names)) < count or "" in self.names):
+            raise ProblemError(
+                f"names must have a different name for each of the {count} parties. Found {shown(self.names)}."
             )
         check_choices(self, method=Method, objective=Objective, contraction=Contraction, adjacency=Adjacency, tail=Tail)
         if len(self.f) != count or not all(type(one) is int and 1 <= abs(one) <= LARGEST_FACTOR for one in self.f):
@@ -272,7 +288,7 @@ class MultiLTE(Problem["PlanSolution"]):
         """Refuse what only some methods can be asked for."""
         if self.adjacency == "all" and self.method not in ("joint", "alone"):
             raise ProblemError(
-                f'adjacency = "all" is for method = "joint" or "alone": shares of noise protect unit steps. Found '
+                f'adjacency = "all" needs method = "joint" or "alone", as shares of noise protect unit steps. Found '
                 f'method = "{self.method}".'
             )
         asked = [name for name, on in (("never_worse", self.never_worse), ('tail = "none"', self.tail == "none")) if on]
@@ -322,11 +338,11 @@ class MultiLTE(Problem["PlanSolution"]):
             return
         if self.also:
             raise ProblemError(
-                'With method = "alone" there is one world, our own belief. Found also. Say a range instead.'
+                'With method = "alone" there is one world, our own belief. Remove also, and give observers a range.'
             )
         for i, one in enumerate(self.observers):
             if one.epsilon is not None:
-                raise ProblemError(f"The epsilon of a plan is that of all its observers. Found one of party {i}'s own.")
+                raise ProblemError(f"All observers of a plan have its epsilon. Remove that of party {i}'s observer.")
             try:
                 self.alone(i)
             except ProblemError as error:
@@ -334,7 +350,7 @@ class MultiLTE(Problem["PlanSolution"]):
 
     @property
     def honest(self) -> int:
-        """How many parties are surely honest."""
+        """How many parties are assumed honest."""
         return len(self.parties) if self._honest is None else self._honest
 
     @property
@@ -493,6 +509,8 @@ class MultiLTE(Problem["PlanSolution"]):
     def spec(self) -> dict[str, Any]:
         """The problem as it stands in a file."""
         spec: dict[str, Any] = {"kind": self.kind, "epsilon": show(self.epsilon)}
+        spec |= {"title": self.title} if self.title else {}
+        spec |= {"names": list(self.names)} if self.names else {}
         if self.fallback_epsilon is not None:
             spec["fallback_epsilon"] = show(self.fallback_epsilon)
         spec |= {"method": self.method, "honest": self.honest, "objective": self.objective}

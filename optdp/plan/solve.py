@@ -28,7 +28,7 @@ from optdp.work import Progress, silent
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PlanSolution(Designed[MultiLTE, PlanCertificate]):
-    """What came out for several entities: a table for each, their joint certificate, and the numbers asked for first.
+    """The solution for several entities: a table for each, their joint certificate, and the main figures.
 
     `status` is "optimal", "local optimum", "work limit", "designed alone", "each alone", "baseline" or "interrupted";
     of a release that is drawn inside, what the solver said, usually "optimal". `bound_for` says of what the lower bound
@@ -62,7 +62,7 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
     tables: tuple[Table, ...]
     tried: tuple[Tried, ...] = ()
     told = ("status", "mae", "baseline_mae", "gap", "certificate.epsilon", "problem.honest", "tables")
-    fragment = "optdp.report.notebook:of_plan"
+    drawing = "optdp.plan.pictures:pictures"
 
     @property
     def baseline_mae(self) -> float:
@@ -139,7 +139,7 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
         figures, problem = self.summary(), self.problem
         without = [] if figures["no_data_mae"] is None else [("MAE, without data", figures["no_data_mae"])]
         facts: list[tuple[str, Cell | str]] = [
-            ("problem", f"{len(problem.parties)} parties, {problem.honest} surely honest"),
+            ("problem", f"{len(problem.parties)} parties, {problem.honest} assumed honest"),
             *problem.watchers,
             ("status", f"{self.status}  ({problem.method}, {self.seconds:.2f} s)"),
             (problem.promise, f"{decimal(figures['certified_epsilon'])}  (wanted {figures['epsilon']})"),

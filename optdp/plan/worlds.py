@@ -48,7 +48,7 @@ def epsilon_under(
     second: NoiseMatrix | AddedNoise | World | Sequence[World],
     third: Population | World | None = None,
 ) -> Fraction | None:
-    """The real epsilon if the world differs from the prior.
+    """The real epsilon if people differ from the prior.
 
     Call it as `epsilon_under(problem, matrix, population)` for one entity, or as `epsilon_under(plan, populations)`.
 
@@ -204,10 +204,10 @@ class Caution(Public):
 def caution(
     problem: MultiLTE, shares: Sequence[Number], progress: Callable[[str], None] = lambda _: None
 ) -> list[Caution]:
-    """What it costs to take only a share of the people as uncertain, for each share (A, section VI-E, Fig. 6).
+    """What it costs to assume that only a share of the people is uncertain, for each share (A, section VI-E, Fig. 6).
 
-    The paper holds that privacy under the concentrated prior implies privacy under the full one. That is so for added
-    noise, not for tables: the real epsilon is measured, and beside it stands the plan that keeps both.
+    The paper says that privacy under the concentrated prior implies privacy under the full one. That is true of added
+    noise, not of tables: so the real epsilon is measured, and compared with the plan that is private under both.
 
     Parameters
     ----------

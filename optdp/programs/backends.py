@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 
 from optdp.errors import ProblemError
+from optdp.extras import install
 from optdp.kind import at
 from optdp.programs.program import Answer, LinearProgram, Options
 from optdp.programs.residuals import judged
@@ -75,7 +76,7 @@ class Backend:
     @property
     def install(self) -> str:
         """What to run to have it."""
-        return f'pip install "optdp[{self.extra}]"' if self.extra else f"pip install {self.distribution}"
+        return install(self.extra, "" if self.extra else self.distribution)
 
     def solve(self, program: LinearProgram, options: Options | None = None) -> Answer:
         """The answer, with the status that it deserves by our own measure (`residuals.judged`)."""
@@ -101,8 +102,8 @@ BACKENDS: tuple[Backend, ...] = (
     Backend("highs-hipdlp", HIGHS, "hipdlp", "highspy", "MIT", interior=True),
     Backend("scipy", SCIPY, "linprog", "scipy", "BSD-3-Clause", milp=True),
     Backend("clarabel", CVXPY, "CLARABEL", "clarabel", "Apache-2.0", interior=True),
-    Backend("scs", CVXPY, "SCS", "scs", "MIT", interior=True),
-    Backend("osqp", CVXPY, "OSQP", "osqp", "Apache-2.0", interior=True),
+    Backend("scs", CVXPY, "SCS", "scs", "MIT", MORE, interior=True),
+    Backend("osqp", CVXPY, "OSQP", "osqp", "Apache-2.0", MORE, interior=True),
     Backend("piqp", CVXPY, "PIQP", "piqp", "BSD-2-Clause", MORE, interior=True),
     Backend("qoco", CVXPY, "QOCO", "qoco", "BSD-3-Clause", MORE, interior=True),
     Backend("ecos", CVXPY, "ECOS", "ecos", "GPL-3.0", MORE, interior=True),
@@ -136,9 +137,9 @@ def find(name: str) -> Backend:
         if backend.name == asked:
             if backend.here:
                 return backend
-            raise ProblemError(f"The backend {backend.name} is not installed. Run: {backend.install}.")
+            raise ProblemError(f"The backend {backend.name} is not installed. Install it: {backend.install}.")
     there = ", ".join(backend.name for backend in installed())
-    raise ProblemError(f"Unknown backend {name!r}. There are: {there}.")
+    raise ProblemError(f"Unknown backend {name!r}. Installed here: {there}.")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from optdp.errors import ProblemError, SolverError
+from optdp.extras import install
 from optdp.programs.program import Answer, Array, LinearProgram, Options, Status, verbose
 from optdp.programs.solver_options import prepared
 
@@ -30,7 +31,9 @@ def import_cvxpy() -> Any:
     try:
         import cvxpy
     except ImportError as error:
-        raise SolverError(f"CVXPY cannot be loaded: {error}. Install it again: pip install cvxpy.") from None
+        raise SolverError(
+            f"CVXPY cannot be loaded: {error}. Install it again: {install(package='cvxpy-base')}."
+        ) from None
     return cvxpy
 
 

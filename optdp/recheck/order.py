@@ -91,7 +91,8 @@ def _check_order(document: Mapping[str, Any], folder: str, allow_outside: bool) 
 def _stated_claim(document: Mapping[str, Any]) -> tuple[dict[str, Any], Fraction]:
     """The claim in its form, and `q`; it must be that of the problem."""
     claim = table_with(document["claim"], "claim", "alpha theta q sensitivity width meaning")
-    table_with(document["problem"], "problem", "kind alpha distance groups")
+    title = table_with(document["problem"], "problem", "kind alpha distance groups", "title").get("title", "")
+    must(isinstance(title, str), "title must be text", title)
     for name in ("sensitivity", "width"):
         must(type(claim[name]) is int and claim[name] >= 0, f"{name} must be a whole number", claim[name])
     for name in ("alpha", "theta"):

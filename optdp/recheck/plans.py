@@ -100,8 +100,8 @@ class Figures:
 def read_plan(problem: Any, tables: Sequence[Table | Maps]) -> Plan:
     spec = table_with(
         problem, "problem", "kind epsilon parties",
-        "method honest objective fallback_epsilon f divisor contraction adjacency tail never_worse also observer title "
-        "source notes expect",
+        "method honest objective fallback_epsilon f divisor contraction adjacency tail never_worse also observer names "
+        "title source notes expect",
     )  # fmt: skip
     one_of(spec["kind"], "kind", "multi-lte")
     epsilon, fallback = check_epsilons(spec)
@@ -110,6 +110,9 @@ def read_plan(problem: Any, tables: Sequence[Table | Maps]) -> Plan:
     divisor = exact_number(spec.get("divisor", 1), "divisor")
     must(Fraction(1, 10**12) <= divisor <= 10**12, "divisor must lie between 1e-12 and 1e12", spec.get("divisor"))
     count = whole_number(len(list_of(spec["parties"], "parties")), "the number of parties", 2, 1000)
+    called = list_of(spec.get("names", []), "names")
+    distinct = {" ".join(name.split()) for name in called if isinstance(name, str)} - {""}
+    must(len(called) in (0, count) and len(distinct) == len(called), "names must be one for each party", called)
     honest = whole_number(spec.get("honest", count), "honest", 1, count)
     f = [whole_number(factor, "f", -1000, 1000) for factor in list_of(spec.get("f", [1] * count), "f")]
     must(len(f) == count and 0 not in f, "f must be one coefficient for each party, not 0", f)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from optdp.html import Child, Html, el, join
 from optdp.numbers.exact import show
 from optdp.report import page as html
-from optdp.report.page import Child, Html, el
 from optdp.report.words import described, headcount
 from optdp.single.ladder import HEAD, NO_BETTER, Ladder, Rung
+from optdp.single.pictures import MEASURES
 from optdp.single.problem import SingleLTE
 
 WIDE, TALL, BAR = 400, 40, 10
@@ -18,7 +19,6 @@ LONGEST = 42
 """Letters of a name in the picture."""
 STRETCH = 1.25
 """How much longer than all others the bar of geometric noise may be before it is cut."""
-MEASURES = {"mae": "mean absolute error", "mse": "mean squared error"}
 
 
 def page(found: Ladder, title: str = "") -> bytes:
@@ -44,26 +44,26 @@ def _data(found: Ladder) -> dict[str, Any]:
 def _header(found: Ladder, subject: str) -> Html:
     problem = found.problem
     lead = (
-        f"Each rung is the most accurate mechanism at epsilon {show(problem.epsilon)} against somebody who may know so "
-        f"much about the other people. The {MEASURES[problem.objective]} is always the one under your own belief."
+        f"Each rung is the most accurate mechanism at epsilon {show(problem.epsilon)} against someone who may know "
+        f"that much about the other people. The {MEASURES[problem.objective]} is always the one under your own belief."
     )
     tiles = [
         html.tile(rung.cells()[1], rung.label, words)
         for rung, words in _marked(found)
         if rung.error is not None
     ]  # fmt: skip
-    return html.header("Ladder of observers", subject, lead, tiles, html.join())
+    return html.header("Ladder of observers", subject, lead, tiles, join())
 
 
 def _marked(found: Ladder) -> Iterator[tuple[Rung, str]]:
     """The rungs that a reader looks for first."""
     first, last = found.rungs[0], found.rungs[-1]
     if first.step.observers:
-        yield first, "The least error, and the promise that leans most on the prior."
+        yield first, "The smallest error, and the promise that depends most on the prior."
     for rung in found.rungs[1:]:
         everybody = [one.known for one in rung.step.observers] == ["all"]
         if rung.step.yours or everybody:
-            yield rung, "Rests on no belief at all." if everybody else "What your problem asks for."
+            yield rung, "Assumes nothing about anyone." if everybody else "What your problem asks for."
     yield last, f"Needs no data: {last.note}."
 
 
@@ -98,7 +98,7 @@ def _bar(rung: Rung, y: int, top: float) -> Html:
     parts = [el("text", name, x=0, y=y + 16, class_=mine)]
     if rung.error is None:
         parts.append(el("text", "not solved", x=WIDE, y=y + 16, text_anchor="end", class_="soft"))
-        return html.join(parts)
+        return join(parts)
     cut = rung.error > top
     shown = f"{error}, cut" if cut else error
     parts += [
@@ -107,7 +107,7 @@ def _bar(rung: Rung, y: int, top: float) -> Html:
         el("rect", x=0, y=y + 23, width=f"{max(WIDE * min(rung.error / top, 1), 1):.2f}", height=BAR,
            class_=_kind(rung)),
     ]  # fmt: skip
-    return html.join(parts)
+    return join(parts)
 
 
 def _kind(rung: Rung) -> str:
@@ -122,7 +122,7 @@ def _table(found: Ladder) -> Html:
     for rung in found.rungs:
         label, *figures = rung.cells()
         note = el("p", rung.note, class_="hint") if rung.note else None
-        rows.append([html.join(el("strong", label) if rung.step.yours else label, note), *figures])
+        rows.append([join(el("strong", label) if rung.step.yours else label, note), *figures])
     return el("div", html.table(HEAD, rows, numbers=(1, 2, 3)), class_="rungs")
 
 
@@ -130,14 +130,14 @@ def _reading(problem: SingleLTE) -> Html:
     bound = "no mechanism with these tails" if problem.tail == "geometric" else "no mechanism"
     return html.paragraphs(
         f"Errors are rounded up and lower bounds down. A lower bound is proved: {bound} keeps the promise of its rung "
-        "with a smaller error. The last column is how much of the way an error has gone from that of the exact prior "
-        "(0 %) to that of publishing nothing (100 %)."
+        "with a smaller error. The last column says where the error lies between that of the exact prior (0 %) and "
+        "that of publishing nothing (100 %)."
     )
 
 
 def _common(problem: SingleLTE) -> Iterator[Child]:
     more = f", and ordinary epsilon {show(problem.fallback_epsilon)}" if problem.fallback_epsilon else ""
-    never = "no input is worse than with geometric noise" if problem.never_worse else "single inputs may be worse"
+    never = "no input is worse than with geometric noise" if problem.never_worse else "some inputs may be worse"
     outputs = "geometric tails" if problem.tail == "geometric" else "outputs within the possible sums"
     step = "each unit step" if problem.adjacency == "unit" else "any two contributions"
     yield html.paragraphs(f"Epsilon {show(problem.epsilon)}{more}, for {step}; {outputs}; {never}.")
@@ -147,11 +147,12 @@ def _common(problem: SingleLTE) -> Iterator[Child]:
 
 def _choosing() -> Html:
     items = (
-        html.term("Say a range, not a number", "The first rung holds only for somebody who believes exactly the "
-                  "prior. Nobody knows a probability to the last digit, and next to it the promise may be far weaker."),
+        html.term("Give a range, not a number", "The first rung only holds against someone who believes exactly the "
+                  "prior. Nobody knows a probability to the last digit, and a little off, the promise may be far "
+                  "weaker."),
         html.term("Count who may be known", "Colleagues, friends and members of a household know some of the others. "
-                  "Take as many as one person may know, and some more."),
-        html.term("Look at the mark", "Where a bar reaches it, the prior alone is as good as the release: "
-                  "ask for less privacy, count more people, or publish nothing."),
+                  "Allow for as many as one person may know, and some more."),
+        html.term("Look at the mark", "Where a bar reaches it, the release is no better than the prior alone: "
+                  "accept less privacy, count more people, or publish nothing."),
     )  # fmt: skip
     return html.section("choosing", "How to choose", html.listed(*items))

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
+from optdp.html import Child, Html, el
 from optdp.order.format import VerifiedOrder
-from optdp.order.mechanism import near_uniform, placed, reversed_pairs, sensitivities
+from optdp.order.mechanism import near_uniform, reversed_pairs, sensitivities
+from optdp.order.pictures import positions
+from optdp.pictures.chart import Chart, Heat, Level, PlottedCurve
 from optdp.report import page as html
 from optdp.report import words
-from optdp.report.page import Child, Html
-from optdp.report.pictures import MOST_ENTRIES, Chart, Heat, Level, Line, PlottedCurve, binned
 from optdp.report.words import at_most, odds_factor, people
 
 BINS = 60
@@ -36,9 +36,10 @@ SOURCES = {
 
 def page(found: VerifiedOrder, name: str, title: str = "") -> bytes:
     """The page about a verified order whose file is called `name`."""
-    subject = title or f"Answers of {people(found.artifact.n)}, shuffled within groups"
+    stated = str(found.artifact.problem.get("title", "")).strip()[:200]
+    subject = title or stated or f"Answers of {people(found.artifact.n)}, shuffled within groups"
     own = sensitivities(found.groups, found.artifact.order, found.artifact.distance)
-    along, heat = _picture(found)
+    along, heat = positions(found.groups, found.artifact.order)
     data: dict[str, Any] = {"heat": heat.json() | NAMES, "sizes": _sizes(found).json()}
     data["sensitivities"] = Chart(
         0, (PlottedCurve("sensitivity", own[along].astype(np.float64)),),
@@ -54,9 +55,9 @@ def page(found: VerifiedOrder, name: str, title: str = "") -> bytes:
             "sensitivity",
             "How sensitive each group is",
             html.paragraphs(
-                "The sensitivity of a group is how far its members, exchanging places, can move the order. The group "
-                "with the largest one decides how much the shuffle must mix; all others are protected better than "
-                "alpha, in proportion."
+                "The sensitivity of a group is how far its members can change the order by exchanging places. The "
+                "group with the largest sensitivity decides how much the shuffle must mix; all others are protected "
+                "better, in proportion."
             ),
             html.chart("sensitivities", "lines", "sensitivities", "Sensitivity of each group", "Sensitivity by group."),
         ),
@@ -75,13 +76,12 @@ def _header(found: VerifiedOrder, subject: str) -> Html:
     return html.header(
         "Privacy report: an order-private shuffle",
         subject,
-        f"The answers of {people(found.artifact.n)} are released without names and mixed, each mostly with those of "
-        "the same group, so that local trends can still be seen. All figures on this page were recomputed from the "
-        "order and the groups.",
+        f"The answers of {people(found.artifact.n)} are released without names and shuffled, mostly within groups, so "
+        "that local trends remain visible. All figures on this page were recomputed from the order and the groups.",
         (
             html.tile(at_most(found.alpha), "alpha", "Certified, for every group."),
             html.tile(
-                f"× {odds_factor(found.alpha)}", "factor", "The most that exchanging answers in a group can matter."
+                f"× {odds_factor(found.alpha)}", "factor", "The most that exchanging answers in a group changes odds."
             ),
             html.tile(theta, "theta", "How tightly the shuffle keeps to the order; 0 is a uniform shuffle."),
             html.tile(f"{found.sensitivity:,}", "sensitivity", "How far a group can move the order."),
@@ -95,31 +95,31 @@ def _claim(found: VerifiedOrder) -> Html:
     limits = html.listed(
         html.term(
             "What was said",
-            "Answers are released as they stand; only whose they are is uncertain. If a whole group said yes, that is "
-            "seen. So people must randomize their answers first.",
+            "Answers are released unchanged; only whose they are is uncertain. If a whole group said yes, everyone can "
+            "see that. So people must randomize their answers first.",
         ),
         html.term(
             "What a group is like",
-            "That trends survive is the purpose. Whoever knows that somebody belongs to a group where everybody is ill "
-            "will think so of that person too.",
+            "Trends are meant to survive. Whoever knows that someone belongs to a group in which everyone is ill will "
+            "conclude that this person is, too.",
         ),
         html.term("People who share no group, and groups that are not these", "Alpha is not about them."),
-        html.term("A second release", "Of several releases about the same answers the alphas add up."),
-        html.term("Ordinary differential privacy", "This is another promise, and not a replacement for it."),
+        html.term("A second release", "The alphas of several releases about the same answers add up."),
+        html.term("Ordinary differential privacy", "This is a different promise, and does not replace it."),
     )
     return html.section(
         "claim",
         "What is promised",
-        html.el(
+        el(
             "p",
-            "If the people of one group exchanged their answers among themselves, in any way, whatever is released "
-            f"would be at most {factor} times more, or less, likely.",
+            "If the people of one group exchanged their answers among themselves, in whatever way, nothing that can be "
+            f"concluded from the release would be more than {factor} times likelier or less likely.",
             class_="claim",
         ),
         html.paragraphs(
-            "So the release hardly tells who in a group gave which answer, even to somebody who knows everybody's "
-            "answer outside of the group, and which answers the group gave. No assumption about people is needed, and "
-            "there is no small probability of failure."
+            "So the release says little about who in a group gave which answer, even to someone who knows all answers "
+            "outside the group, and which answers the group gave. It assumes nothing about people, and has no "
+            "exceptions, not even with a small probability."
         ),
         words.beliefs(found.alpha, "who in a group of two gave which of two answers"),
         html.warning(words.weak(found.alpha)),
@@ -142,12 +142,12 @@ def _assumptions(found: VerifiedOrder) -> Html:
         html.box(
             "The assumptions",
             html.listed(
-                "An honest shuffler: it sees whose each answer is, draws the shuffle secretly, and forgets both.",
+                "An honest shuffler: it sees whose each answer is, draws the shuffle in secret, and forgets both.",
                 f"The groups, which are public: {source}. There are {len(found.groups):,} of them, with "
                 f"{least:,} to {most:,} records.",
                 "The groups were made from public data alone, not from the answers.",
-                "The answers were randomized by the people themselves before the shuffler got them.",
-                "Randomness that nobody can predict. A seeded shuffle can be undone.",
+                "The people randomized their answers themselves, before the shuffler got them.",
+                "Randomness that nobody can predict. A shuffle with a known seed can be undone.",
             ),
             kind="box prior",
             name="prior",
@@ -156,30 +156,6 @@ def _assumptions(found: VerifiedOrder) -> Html:
 
 
 # ---------------------------------------------------------------------- pictures
-
-
-def _picture(found: VerifiedOrder) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Heat]:
-    """Groups in the order of their middle, and the map of who stands where."""
-    groups, place = found.groups, placed(found.groups, found.artifact.order)
-    middles = np.array(
-        [
-            float(np.median(place[a:b])) if b > a else math.inf
-            for a, b in zip(groups.starts, groups.starts[1:], strict=False)
-        ]
-    )
-    along = np.argsort(middles, kind="stable")
-
-    def lines() -> Iterator[Line]:
-        for group in along.tolist():
-            at = place[groups.starts[group] : groups.starts[group + 1]]
-            yield at, np.full(len(at), 1 / max(1, len(at)))
-
-    rows, columns = (0, max(0, len(groups) - 1)), (0, groups.n - 1)
-    if not len(groups):
-        return along, Heat(rows, columns, ((np.zeros(0, np.int64), np.zeros(0)),))
-    if len(groups.members) <= MOST_ENTRIES:
-        return along, Heat(rows, columns, tuple(lines()))
-    return along, binned(lines(), rows, columns)
 
 
 def _sizes(found: VerifiedOrder) -> Chart:
@@ -195,9 +171,9 @@ def _order_section(found: VerifiedOrder, heat: Heat) -> tuple[Child, ...]:
     share = reversed_pairs(found.artifact.n, found.theta, found.artifact.distance)
     said = (
         "Records stand in one public order, and the shuffle mostly exchanges answers of records that are close to each "
-        "other in it. Each row of the picture is a group, each column a position: a good order keeps every group "
+        "other in it. In the picture, each row is a group and each column a position: a good order keeps every group "
         f"together, near the diagonal. On average the shuffle reverses {100 * share:.3g} % of all pairs of records; a "
-        "uniform shuffle, after which no trend is left, reverses 50 %."
+        "uniform shuffle, which leaves no trend, reverses 50 %."
     )
     mixed = near_uniform(share)
     caption = "Where the members of each group stand in the order."
@@ -225,8 +201,8 @@ def _deploy(found: VerifiedOrder, name: str) -> Html:
             f"optdp shuffle {file} --data answers.csv --column y --out shuffled.csv",
         ),
         html.one_release(
-            "Shuffle one set of answers once, publish the result, and keep to it. Another shuffle of the same "
-            "answers is a second release: the alphas add up."
+            "Shuffle each set of answers once, publish the result, and never shuffle it again. Another shuffle of the "
+            "same answers is a second release: the alphas add up."
         ),
         html.digest_line("Order, SHA-256", found.artifact.sha256),
         html.digest_line("Groups, SHA-256", found.artifact.digest),

@@ -9,30 +9,39 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from optdp.errors import OptdpError
+from optdp.html import Child, Html, el
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.mechanism.seeded_maps import SeededMaps
 from optdp.mechanism.shared_noise import SharedNoise
+from optdp.people.population import Population
+from optdp.pictures.chart import MOST_ENTRIES, Heat
 from optdp.plan.certificate import meaning
 from optdp.plan.format import VerifiedPlan
-from optdp.plan.worlds import epsilon_under, errors_by_total
+from optdp.plan.pictures import totals_chart
+from optdp.plan.problem import MultiLTE
+from optdp.plan.worlds import epsilon_under
 from optdp.report import page as html
 from optdp.report import words
-from optdp.report.page import Child, Html
-from optdp.report.pictures import MOST_ENTRIES, Chart, Heat, Level, PlottedCurve, caption_of, of_table
 from optdp.report.single import NAMES
 from optdp.report.variations import TOO_LARGE, WHOLE, measured, variations, world_row, worlds_section
-from optdp.report.words import at_least, at_most, certified, described, epsilon, less, odds_factor, people, short
+from optdp.report.words import (
+    at_least,
+    at_most,
+    caption_of,
+    certified,
+    epsilon,
+    less,
+    odds_factor,
+    people,
+    short,
+)
 from optdp.single.alternatives import no_data_sum, useless
+from optdp.single.heat import of_table
 
 MOST_MAPS = 12
 """Different tables that get a heat map."""
 MOST_OUTPUTS = (400, 1600)
 """Outputs of all tables together up to which many, and few, other worlds are measured."""
-MOST_CELLS = 3_000_000
-"""Cells of the joint law of total and error up to which errors are drawn by the true total."""
 
 
 def page(found: VerifiedPlan, name: str, spec: Mapping[str, Any], title: str = "") -> bytes:
@@ -45,7 +54,7 @@ def page(found: VerifiedPlan, name: str, spec: Mapping[str, Any], title: str = "
     data: dict[str, Any] = {
         f"heat-{i}": heat.json() | NAMES | {"across": "report (output)"} for i, (_, heat) in enumerate(maps)
     }
-    totals = _totals(found)
+    totals = totals_chart(found)
     if totals is not None:
         data["totals"] = totals.json()
     body = (
@@ -99,57 +108,29 @@ def _matrices(found: VerifiedPlan, maps: Sequence[tuple[list[int], Heat]]) -> Se
     for i, (members, heat) in enumerate(maps):
         left_out = f" Probabilities below {heat.least:g} are left out." if heat.least and not heat.binned else ""
         last = found.problem.merged.last if inside else found.problem.parties[members[0]].last
-        caption = f"{'All parties' if inside else numbered(members)}. {caption_of(heat, last)}{left_out}"
+        caption = f"{'All parties' if inside else numbered(found.problem, members)}. {caption_of(heat, last)}{left_out}"
         captions.append(caption)
-        options.append(html.el("option", numbered(members), value=f"heat-{i}", data_caption=caption))
-    choice = html.el("label", "Table of ", html.el("select", *options, data_for="heatmap"))
+        options.append(el("option", numbered(found.problem, members), value=f"heat-{i}", data_caption=caption))
+    choice = el("label", "Table of ", el("select", *options, data_for="heatmap"))
     left = len(found.problem.parties) - sum(len(members) for members, _ in maps)
     return (
         html.paragraphs(
-            "Each row is the true total of all parties and says how likely each release is for it. All parties have "
+            "Each row is a true total of all parties and says how likely each release is for it. All parties have "
             "this table, and the release is drawn from it inside the secure computation."
             if inside
-            else "Each row is the true sum of a party's people and says how likely each report is for it. "
+            else "Each row is a true sum of a party's people and says how likely each report is for it. "
             + (
                 "Each table is private on its own."
                 if found.problem.method == "alone"
-                else "A secret word that all parties share chooses every party's map, so that reports go together: "
+                else "A secret word that all parties share chooses every party's map, so that reports fit together: "
                 "the table shows how often each report occurs, and no party draws from it alone."
                 if found.problem.method == "seeded"
-                else "Tables look odd one by one: they are made to be private, and accurate, together."
+                else "A single table may look odd: the tables are designed to be private, and accurate, together."
             )
         ),
         html.chart("heatmap", "heat", "heat-0", "The table of a party as a heat map", captions[0], choice),
         html.paragraphs(f"The tables of {left:,} more parties are not drawn.") if left else None,
     )
-
-
-def _totals(found: VerifiedPlan) -> Chart | None:
-    """The error of the aggregate by the true total (A, Fig. 8), for joint plans that are small enough."""
-    problem = found.problem
-    tables = [kept for kept in found.tables if isinstance(kept, NoiseMatrix)]
-    if len(tables) < len(found.tables):
-        return None
-    wide = sum(abs(f) * (party.last + 1) for f, party in zip(problem.f, problem.parties, strict=True))
-    deep = sum(
-        kept.outputs[1] - kept.outputs[0] + 1 + abs(f) * (party.last + 1)
-        for kept, f, party in zip(tables, problem.f, problem.parties, strict=True)
-    )
-    if wide * deep > MOST_CELLS:
-        return None
-    try:
-        listed = errors_by_total(found)
-    except OptdpError:
-        return None
-    if not listed:
-        return None
-    first, last = listed[0].total, listed[-1].total
-    errors, chances = np.full(last - first + 1, np.nan), np.zeros(last - first + 1)
-    for item in listed:
-        errors[item.total - first], chances[item.total - first] = item.error, item.probability
-    curves = [PlottedCurve("mean error", errors), PlottedCurve("probability of this total", chances, "area")]
-    level = Level(float(problem.baseline_mae), "shared geometric noise")
-    return Chart(first, curves, "true total", "mean absolute error", (level,))
 
 
 def _errors(found: VerifiedPlan, drawn: bool) -> Sequence[Child]:
@@ -167,7 +148,7 @@ def _errors(found: VerifiedPlan, drawn: bool) -> Sequence[Child]:
         below = "no table of the total is below (proved)" if problem.method == "inside" else "no plan is below (proved)"
         rows.append((below, float(Fraction(bound)), at_least(Fraction(bound))))
         every = "table of the total" if problem.method == "inside" else "plan in which the parties' reports are added"
-        said = f" The bound holds for every {every}; it was proved again."
+        said = f" The bound holds for every {every}; it was verified."
     remark = useless(float(certificate.mae), without, "mae")
     average = "" if problem.divisor == 1 else (
         f" The average, the aggregate divided by {short(problem.divisor)}, is off by "
@@ -175,8 +156,8 @@ def _errors(found: VerifiedPlan, drawn: bool) -> Sequence[Child]:
     )  # fmt: skip
     return (
         html.paragraphs(
-            "How far the published aggregate is from the true one on average, under the priors, beside noise of the "
-            f"usual kind that the parties would share, and beside a constant that needs no data.{said}{average}"
+            "How far the published aggregate is from the true one on average, under the priors, compared with "
+            f"geometric noise of which each party adds a share, and with a constant that needs no data.{said}{average}"
         ),
         html.warning(f"This plan is {remark}." if remark else ""),
         html.bars(rows, "Mean absolute error of the aggregate"),
@@ -201,9 +182,9 @@ def _others(found: VerifiedPlan) -> Html:
     work = outputs * sets
     heading = "If the priors are wrong"
     said = (
-        "The promise leans on the priors of all parties together. If people are otherwise than stated, in every party "
-        "alike, or if somebody knows more about them, the same tables give away what stands here: the real epsilon of "
-        "the aggregate, in the worst case, rounded up."
+        "The promise depends on the priors of all parties together. If the people of every party differ from what is "
+        "stated, or if someone knows more about them, this is the real epsilon of the aggregate with the same tables, "
+        "in the worst case, rounded up."
     )
     if work > MOST_OUTPUTS[1]:
         return worlds_section(said, [world_row("as stated", certified(found))], TOO_LARGE, heading)
@@ -238,7 +219,7 @@ def _deploy(found: VerifiedPlan, name: str) -> Html:
         "deploy",
         "How to deploy it",
         html.paragraphs(
-            "Hand each party the folder. Everybody checks the plan and compares its digest with the one above. Each "
+            "Give each party the folder. Every party checks the plan and compares its digest with the one above. Each "
             "party makes a key once, and all put the same parties.toml into the folder. Then each party runs the "
             f"secure {'computation' if inside else 'sum'} with its own true sum:"
         ),
@@ -249,9 +230,9 @@ def _deploy(found: VerifiedPlan, name: str) -> Html:
             f"optdp aggregate {folder} --party 0 --input - --key party-0.pem --run 2026-11",
         ),
         html.one_release(
-            "One release for one set of data: what is drawn a second time from the same data is a second release."
+            "Release once for each set of data: a second draw from the same data is a second release."
             if inside
-            else "One aggregate for one set of data. No party shows its report to anybody, and nobody draws a second "
+            else "Compute one aggregate for each set of data. No party may show its report to anyone, or draw a second "
             "time: a second aggregate of the same data is a second release."
         ),
         html.digest_line("Plan, SHA-256", found.identity),
@@ -261,11 +242,11 @@ def _deploy(found: VerifiedPlan, name: str) -> Html:
 # ---------------------------------------------------------------------- what is promised, and to whom
 
 WORD = (
-    "A report is a fixed map of the input once the word is known, and the sum says much about the inputs. A word that "
-    "is overheard, guessed or used twice voids the promise."
+    "Once the word is known, a report is a fixed function of the input, and the sum says much about the inputs. If the "
+    "word is overheard, guessed or used twice, nothing is promised."
 )
-MOST_KINDS, MOST_PARTIES = 12, 60
-"""Priors that are described, and parties that are listed, one by one."""
+MOST_PARTIES = 60
+"""Parties that are listed one by one."""
 
 
 def top(found: VerifiedPlan, subject: str, unit: str) -> Html:
@@ -279,10 +260,10 @@ def top(found: VerifiedPlan, subject: str, unit: str) -> Html:
         f"{len(problem.parties)} entities with {people(size)} in all publish one number together: {what} of their own "
         f"sums{counted}{average}, with as little noise as privacy allows. "
         + (
-            "Their sums are added, and the release is drawn, inside a secure computation: only that is ever seen. "
+            "Inside a secure computation their sums are added and the release is drawn: nothing else is ever seen. "
             if problem.method == "inside"
-            else "A secret word that all share says what each reports, and only the aggregate of the reports is ever "
-            "seen. "
+            else "A secret word that all share determines what each reports, and only the aggregate of the reports is "
+            "ever seen. "
             if problem.method == "seeded"
             else "Each draws its report from its own table, and only the aggregate of the reports is ever seen. "
         )
@@ -295,7 +276,7 @@ def top(found: VerifiedPlan, subject: str, unit: str) -> Html:
         (
             html.tile(epsilon(eps), problem.promise, "Certified, for the people of every party."),
             html.tile(
-                f"× {odds_factor(eps)}", "odds factor", "The most that any aggregate changes odds about one person."
+                f"× {odds_factor(eps)}", "odds factor", "The most by which an aggregate changes odds about one person."
             ),
             html.tile(
                 at_most(certificate.mae), "mean error of the aggregate",
@@ -305,7 +286,7 @@ def top(found: VerifiedPlan, subject: str, unit: str) -> Html:
             html.tile("each alone", "how it is private", "Whatever the other parties tell.")
             if problem.method == "alone"
             else html.tile(
-                f"{problem.honest} of {len(problem.parties)}", "parties surely honest", "The promise leans on them."
+                f"{problem.honest} of {len(problem.parties)}", "parties assumed honest", "The promise depends on them."
             ),
         ),
         html.digest_line("Plan, SHA-256 of its problem and tables", found.identity),
@@ -321,20 +302,20 @@ def claim(found: VerifiedPlan) -> Html:
     if problem.watched:
         known = "within what the box below says"
     ordinary = _ordinary(found)
-    held = "" if ordinary is None else f" All that holds then is the factor {odds_factor(ordinary)}."
+    held = "" if ordinary is None else f" In that case only the factor {odds_factor(ordinary)} is promised."
     inside = problem.method == "inside"
     insider = (
         "A party knows what its own people contribute. "
         if inside
         else "A party knows its own report, subtracts it from the aggregate, and sees the sum of the others. "
     ) + (
-        "Each table is private on its own: this plan keeps its promise to the people of one party against all other "
-        "parties together. Their own party knows their data."
+        "Each table is private on its own: this plan protects the people of each party against all other parties "
+        "together. Their own party knows their data."
         if problem.method == "alone"
         else "This plan does not protect the people of one party from another party."
         if problem.honest == len(problem.parties)
-        else f"This plan keeps its promise against up to {len(problem.parties) - problem.honest} such parties who "
-        "pool what they know, and against no more."
+        else f"This plan keeps its promise against up to {len(problem.parties) - problem.honest} such parties that "
+        "pool what they know, and not against more."
     )
     single = html.term("A single report", f"Only the aggregate is private. Whoever sees one report learns more.{held}")
     limits = html.listed(
@@ -342,11 +323,11 @@ def claim(found: VerifiedPlan) -> Html:
         html.term("The parties among themselves", insider),
         *((html.term("Whoever knows the word", WORD),) if problem.method == "seeded" else ()),
         html.term(
-            "A second release", f"A second aggregate of the same data, also a second draw, is not covered.{held}"
+            "A second release", f"A second aggregate of the same data, even a second draw, is not covered.{held}"
         ),
         html.term("An observer who knows more, or a wrong assumption", "See ",
-                  html.el("a", "If the priors are wrong", href="#others"), f".{held}"),
-        html.term("That somebody took part", "The numbers of people are taken to be known."),
+                  el("a", "If the priors are wrong", href="#others"), f".{held}"),
+        html.term("That someone took part", "The numbers of people are assumed to be public."),
     )  # fmt: skip
     reach = max(party.largest for party in problem.parties)
     return html.section(
@@ -367,43 +348,40 @@ def assumptions(found: VerifiedPlan) -> Html:
     """The priors, who must be honest, and the secure sum."""
     problem = found.problem
     parts: list[Child] = []
-    for number, world in enumerate(problem.worlds):
-        if problem.also:
-            parts.append(html.el("h4", f"World {number + 1}"))
+    stated: list[tuple[str, Population]] = []
+    for number, world in enumerate(problem.worlds, start=1):
         same: dict[str, list[int]] = {}
         for i, party in enumerate(world):
             same.setdefault(str(party.spec), []).append(i)
-        for members in list(same.values())[:MOST_KINDS]:
-            parts.append(html.el("h4", f"{numbered(members)}{' each' if len(members) > 1 else ''}"))
-            parts.append(described(world[members[0]]))
-        if len(same) > MOST_KINDS:
-            parts.append(
-                html.paragraphs(f"And {len(same) - MOST_KINDS} further kinds of parties, as the plan's file has them.")
-            )
+        where = f"World {number}: " if problem.also else ""
+        for members in same.values():
+            each = " each" if len(members) > 1 and len(same) == 1 and not problem.also else ""
+            stated.append((f"{where}{numbered(problem, members)}{each}", world[members[0]]))
+    parts.append(words.priors(stated, "party"))
     m, trusted, inside = len(problem.parties), problem.honest, problem.method == "inside"
     if problem.watched:
         about = [f"{name[0].upper()}{name[1:]}: {known}." for name, known in problem.watchers]
         parts.append(html.paragraphs(meaning(problem)))
         parts.append(html.listed(*about, "The priors above are our own belief: the mean error is measured under them."))
     honest = (
-        "Only the person's own party is taken to be honest: it draws from its table."
+        "Only the person's own party is assumed to be honest: it draws from its table."
         if problem.method == "alone"
-        else "All parties are taken to be honest: they follow the protocol, and do not use what they know of their own "
-        "people to learn about others."
+        else "All parties are assumed to be honest: they follow the protocol, and do not use what they know about "
+        "their own people to learn about others."
         if trusted == m and inside
-        else "All parties are taken to be honest: they look their reports up under the common word, which is random, "
-        "fresh for each release, and known to nobody else, and tell nobody word or report."
+        else "All parties are assumed to be honest: they look up their reports under the common word, which is random, "
+        "new for each release and known to nobody else, and they tell nobody the word or their reports."
         if problem.method == "seeded"
-        else "All parties are taken to be honest: they draw from their tables and tell nobody their reports."
+        else "All parties are assumed to be honest: they draw from their tables and tell nobody their reports."
         if trusted == m
-        else f"At least {trusted} of the {m} parties are taken to be honest. The others may tell the observer all that "
-        "they know."
+        else f"At least {trusted} of the {m} parties are assumed to be honest. The others may tell the observer "
+        "everything they know."
     )
     terms = [
         honest,
         "The entities are independent of each other.",
-        "Neighbours: the same people, of whom one contributes differently.",
-        "The priors stand in the plan and on this page: they must not themselves be secrets.",
+        "Neighbours: the same people, one of whom contributes something else.",
+        "The plan and this page state the priors, so they must not themselves be secret.",
     ]
     if problem.fallback_epsilon is not None:
         terms.insert(
@@ -424,25 +402,28 @@ def assumptions(found: VerifiedPlan) -> Html:
             html.paragraphs(
                 "Each party splits its input, and random bits, into random pieces, one for each party. The parties add "
                 "and multiply pieces, and draw the release from the table with random bits that nobody knows. Up to "
-                f"{(m - 1) // 2} of the {m} parties who put their pieces together learn nothing from them; only the "
-                "release is opened. All parties must follow the protocol, over connections that nobody listens to."
+                f"{(m - 1) // 2} of the {m} parties learn nothing by putting their pieces together; only the release "
+                "is revealed. All parties must follow the protocol, over encrypted connections."
                 if inside
-                else "The reports must be added up before anybody sees them. In a secure sum each party splits its "
-                "report into random pieces, one for each party. A piece alone tells nothing; only the sum of all "
-                "pieces is opened, and it is the sum of the reports. That needs no party whom everybody trusts, but "
-                "connections that nobody listens to."
+                else "The reports must be added up before anyone sees them. In a secure sum each party splits its "
+                "report into random pieces, one for each party. A piece alone reveals nothing; only the sum of all "
+                "pieces is revealed, which is the sum of the reports. This needs no party that everyone trusts, but "
+                "encrypted connections."
             ),
             kind="box rule",
         ),
     )
 
 
-def numbered(members: Sequence[int]) -> str:
-    """Parties by their numbers."""
-    if len(members) == 1:
+def numbered(problem: MultiLTE, members: Sequence[int]) -> str:
+    """Parties by their names, or by their numbers."""
+    if problem.names:
+        shown = ", ".join(problem.names[i] for i in members[:8])
+    elif len(members) == 1:
         return f"Party {members[0]}"
-    shown = ", ".join(map(str, members[:8]))
-    return f"Parties {shown}" + (f" and {len(members) - 8} more" if len(members) > 8 else "")
+    else:
+        shown = f"Parties {', '.join(map(str, members[:8]))}"
+    return shown + (f" and {len(members) - 8} more" if len(members) > 8 else "")
 
 
 def parties(found: VerifiedPlan) -> Html:
@@ -454,7 +435,8 @@ def parties(found: VerifiedPlan) -> Html:
     for i, party in enumerate(problem.parties[:MOST_PARTIES]):
         own = certificate.epsilons[i]
         row = [
-            str(i), f"{party.size:,}" if party.size else "not stated", f"{party.last:,}",
+            problem.names[i] if problem.names else str(i),
+            f"{party.size:,}" if party.size else "not stated", f"{party.last:,}",
             epsilon(None if own is None else min(own, problem.epsilon)), epsilon(certificate.ordinary[i]),
             at_most(certificate.own_mae[i]),
         ]  # fmt: skip
@@ -468,11 +450,12 @@ def parties(found: VerifiedPlan) -> Html:
         html.table([*head, "coefficient"] if weighted else head, rows, numbers=range(1, 7)),
         html.paragraphs(f"And {more:,} more parties.") if more > 0 else None,
         html.paragraphs(
-            f"Epsilon is that of the party's people against whoever sees the {seen}. The ordinary epsilon is that of "
+            f"Epsilon is that of the party's people against anyone who sees the {seen}. The ordinary epsilon is that "
+            "of "
             + (
-                "the table of all parties, whatever anybody knows. The last column is the error of the release."
+                "the table of all parties, whatever anyone knows. The last column is the error of the release."
                 if inside
-                else "the party's own table, whatever anybody knows. The last column is the error of the report by "
+                else "the party's own table, whatever anyone knows. The last column is the error of the report by "
                 "itself."
             )
         ),

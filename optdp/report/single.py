@@ -7,32 +7,28 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
+from optdp.html import Child, Html, el
 from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix
-from optdp.numbers.exact import precision
-from optdp.report import added, words
 from optdp.report import page as html
-from optdp.report.page import Child, Html
-from optdp.report.pictures import Chart, Heat, Level, PlottedCurve, caption_of, of_matrix
+from optdp.report import words
 from optdp.report.variations import single_worlds
 from optdp.report.words import (
     at_least,
     at_most,
+    caption_of,
     certified,
-    described,
     epsilon,
-    factor_bounds,
     headcount,
     less,
     odds_factor,
+    priors,
 )
 from optdp.single import over_time
 from optdp.single.alternatives import Alternatives
-from optdp.single.certify import meaning, mixed_prior
-from optdp.single.laws import secrets_of, steps_of
-from optdp.single.measure import Quotient, errors_by_input, quotients
+from optdp.single.certify import meaning
+from optdp.single.heat import of_matrix
+from optdp.single.pictures import added_quotient_chart, error_chart, noise_chart, quotient_chart
 from optdp.single.problem import SingleLTE
 from optdp.single.verify import Verified
 
@@ -44,10 +40,15 @@ NAMES = {
 }
 """What the heat map calls its rows, columns and values, and the power of ten where its colours begin."""
 
+ADDED = (
+    "The noise has the same distribution for every true sum. So the mean error is the same for all of them, and "
+    "epsilon also holds against someone who knows less about the others than the prior says. Its tails are geometric."
+)
+
 COMPARED = (
-    "Best ordinary DP is the most accurate mechanism that promises the same epsilon whatever anybody knows. Without "
-    "data is the error of publishing the prior's median without looking at the data. These two are for comparison: the "
-    "artifact does not claim them."
+    "Best ordinary DP is the most accurate mechanism that promises the same epsilon whatever anyone knows. Without "
+    "data is the error of publishing the prior's median without looking at the data. These two are for comparison "
+    "only: the artifact does not claim them."
 )
 
 
@@ -75,8 +76,8 @@ def _table(problem: SingleLTE, matrix: NoiseMatrix) -> tuple[dict[str, Any], Htm
     heat = of_matrix(matrix, problem.populations[0])
     data: dict[str, Any] = {
         "heat": heat.json() | NAMES,
-        "errors": _error_chart(problem, matrix, heat).json(),
-        "quotients": _quotient_chart(problem, matrix).json(),
+        "errors": error_chart(problem, matrix, heat).json(),
+        "quotients": quotient_chart(problem, matrix).json(),
     }
     drawn = html.chart("heatmap", "heat", "heat", "The noise matrix as a heat map", caption_of(heat, matrix.last))
     return data, html.section("matrix", "The noise matrix", _matrix_words(matrix), drawn)
@@ -85,11 +86,11 @@ def _table(problem: SingleLTE, matrix: NoiseMatrix) -> tuple[dict[str, Any], Htm
 def _added(problem: SingleLTE, noise: AddedNoise) -> tuple[dict[str, Any], Html]:
     """The same for noise that is added: one law instead of a table."""
     data: dict[str, Any] = {
-        "noise": added.noise_chart(noise, float(problem.q)).json(),
-        "quotients": added.quotient_chart(problem, noise).json(),
+        "noise": noise_chart(noise, float(problem.q)).json(),
+        "quotients": added_quotient_chart(problem, noise).json(),
     }
     drawn = _chart("noise", "The law of the noise", "Probability of the noise.", data)
-    return data, html.section("matrix", "The noise", html.paragraphs(added.WORDS), drawn)
+    return data, html.section("matrix", "The noise", html.paragraphs(ADDED), drawn)
 
 
 def _text(value: object) -> str:
@@ -103,7 +104,7 @@ def _header(found: Verified, subject: str) -> Html:
     tail = "no mechanism with these tails" if problem.tail == "geometric" else "no mechanism"
     tail = "no added noise" if problem.form == "additive" else tail
     bound = found.artifact.claim.get("lower_bound") if found.bound_proved and problem.objective == "mae" else None
-    best = "" if bound is None else f" Proved: {tail} is below {at_least(Fraction(bound))}."
+    best = "" if bound is None else f" Proved: {tail} has an error below {at_least(Fraction(bound))}."
     lead = (
         f"Publishes one number about {headcount(problem.populations[0])}, each of whom contributes a whole number from "
         f"0 to {problem.largest}: their sum, with as little noise as privacy allows. All figures on this page were "
@@ -111,10 +112,10 @@ def _header(found: Verified, subject: str) -> Html:
     )
     tiles = (
         html.tile(
-            epsilon(eps), problem.promise, "Certified: what is promised under the assumption in the box."
+            epsilon(eps), problem.promise, "Certified: promised under the assumption in the box."
         ),
         html.tile(
-            f"× {odds_factor(eps)}", "odds factor", "The most that any published number changes odds about somebody."
+            f"× {odds_factor(eps)}", "odds factor", "The most by which a published number changes odds about someone."
         ),
         html.tile(
             at_most(certificate.mae), "mean error",
@@ -122,10 +123,10 @@ def _header(found: Verified, subject: str) -> Html:
         ),
         html.tile(
             epsilon(ordinary), "ordinary epsilon",
-            "Nothing is promised without the assumption." if ordinary is None else "Holds whatever anybody knows.",
+            "Nothing is promised without the assumption." if ordinary is None else "Holds whatever anyone knows.",
         ),
     )  # fmt: skip
-    lead_parts: Child = [lead, html.el("em", f" {notes}") if notes else None]
+    lead_parts: Child = [lead, el("em", f" {notes}") if notes else None]
     return html.header(
         "Privacy report", subject, lead_parts, tiles, html.digest_line("Artifact, SHA-256", found.artifact.sha256)
     )
@@ -162,24 +163,22 @@ def _over_time(found: Verified) -> Html | None:
     number, together = f"{claim['releases']:,}", epsilon(Fraction(claim["epsilon"]))
     delta = over_time.brief(Fraction(claim["delta"]))
     said = (
-        f"{number} numbers drawn from this table, also about the same people, tell no more together than one release "
-        f"with an ordinary epsilon of {together} and a delta of {delta}. That they are {number} at most must "
-        "have been decided beforehand."
+        f"{number} numbers drawn from this table, also about the same people, together have an ordinary epsilon of "
+        f"at most {together} at a delta of {delta}. This requires that the limit of {number} is fixed beforehand."
     )
     return html.box("Over time", html.paragraphs(said, over_time.meaning(found.problem, claim["releases"])))
 
 
 def _assumptions(found: Verified) -> Html:
     problem = found.problem
-    parts: list[Child] = []
-    for i, prior in enumerate(problem.populations):
-        if len(problem.populations) > 1:
-            weight = problem.weights[i]
-            share = f", weighs {float(weight):.4g} in the mean error" if weight else ""
-            parts.append(html.el("h4", f"Prior {i + 1}{share}"))
-        parts.append(described(prior))
+    several = len(problem.populations) > 1
+    named = [
+        ((f"{i} (weighs {float(weight):.4g} in the mean error)" if weight else f"{i}") if several else "", prior)
+        for i, (prior, weight) in enumerate(zip(problem.populations, problem.weights, strict=True), start=1)
+    ]
+    parts: list[Child] = [priors(named, "prior")]
     if len(problem.populations) > 1:
-        parts.append(html.paragraphs("The promise holds under each of these priors. Nothing is promised between them."))
+        parts.append(html.paragraphs("The promise holds under each of these priors, but not for priors between them."))
     if problem.watchers:
         about = [f"Observer {i}: {known}." for i, (_, known) in enumerate(problem.watchers, start=1)]
         parts.append(html.paragraphs(meaning(problem)))
@@ -196,26 +195,26 @@ def _assumptions(found: Verified) -> Html:
 
 def _terms(found: Verified) -> list[str]:
     problem, ordinary = found.problem, found.certificate.ordinary_epsilon
-    one = "each step of one between two contributions of a person is protected at epsilon divided by D"
+    one = "each difference of one in a person's contribution is protected at epsilon divided by D"
     steps = (
-        "Neighbours: the same people, of whom one contributes differently."
+        "Neighbours: the same people, one of whom contributes something else."
         if problem.largest == 1
-        else f"Neighbours: the same people, of whom one contributes differently; {one}, D = {problem.largest}."
+        else f"Neighbours: the same people, one of whom contributes something else; {one}, D = {problem.largest}."
         if problem.adjacency == "unit"
-        else "Neighbours: the same people, of whom one contributes differently, by however much."
+        else "Neighbours: the same people, one of whom contributes something else, by whatever amount."
     )
     fallback = problem.fallback_epsilon
     return [
         f"Contributions: whole numbers from 0 to {problem.largest} for each person.",
         steps,
         "Ordinary epsilon (no assumption): "
-        + ("there is none, it is infinite." if ordinary is None else f"{epsilon(ordinary)}.")
+        + ("infinite." if ordinary is None else f"{epsilon(ordinary)}.")
         + (f" At most {epsilon(fallback)} was asked for." if fallback is not None else ""),
-        "No input is served worse than by geometric noise."
+        "No input has a larger mean error than with geometric noise."
         if found.certificate.never_worse
-        else f"Some inputs are served worse than by geometric noise: a mean error of up to "
+        else f"Some inputs have a larger mean error than with geometric noise: up to "
         f"{at_most(found.certificate.worst_error)}.",
-        "The prior stands in the artifact and on this page: it must not itself be a secret.",
+        "The artifact and this page state the prior, so it must not itself be secret.",
     ]
 
 
@@ -230,46 +229,25 @@ def _matrix_words(matrix: NoiseMatrix) -> Html:
         f"{first:,} to {last:,} and outputs {low:,} to {high:,}, as integers over a common denominator."
     )
     if matrix.q is not None:
-        said += " Outputs outside of these follow geometric noise."
+        said += " Outputs beyond these follow geometric noise."
     if matrix.outside == "geometric" and (first, last) != (0, matrix.last):
-        said += " Sums that have no row get plain geometric noise."
+        said += " Sums without a row get plain geometric noise."
     elif matrix.outside == "clamp" and (first, last) != (0, matrix.last):
-        said += " Sums that have no row are served by the nearest row."
+        said += " Sums without a row use the nearest row."
     return html.paragraphs(said)
 
 
 # ---------------------------------------------------------------------- errors and quotients
-
-MOST_CURVES = 6
-"""Pairs of contributions that get a curve each; of more, the envelope is drawn."""
-MARGIN_WORK = 200_000
-"""Terms that may be added for the quotients outside of the table."""
-
-
-def _error_chart(problem: SingleLTE, matrix: NoiseMatrix, heat: Heat) -> Chart:
-    """The mean absolute error of every input that the map shows."""
-    first, last = matrix.inputs
-    start, stop = (first, last) if matrix.outside == "clamp" else heat.rows
-    values = np.full(stop - start + 1, np.nan)
-    if matrix.outside == "geometric" and matrix.q is not None:
-        q = matrix.q
-        values[:] = float(2 * q / (1 - q * q))
-    values[first - start : last + 1 - start] = errors_by_input(matrix)
-    with precision():
-        prior = np.array([float(value.mid()) for value in mixed_prior(problem, start, stop)])
-    curves = [PlottedCurve("mean error", values), PlottedCurve("probability of this sum", prior, "area")]
-    cap = Level(float(problem.cap), "geometric noise")
-    return Chart(start, curves, "true sum (input)", "mean absolute error", (cap,))
 
 
 def _error_section(found: Verified, data: dict[str, Any]) -> Sequence[Child]:
     """The errors in words, bars and a curve."""
     problem, certificate = found.problem, found.certificate
     words = (
-        "How far the published number is from the true sum on average, for each true sum, beside geometric noise, "
-        "which is off by the same amount for all. The shaded area is the prior: where it is high the sum is likely."
+        "How far the published number is from the true sum on average, for each true sum, compared with geometric "
+        "noise, whose error is the same for all. The shaded area is the prior: where it is high, the sum is likely."
         if "errors" in data
-        else "How far the published number is from the true sum on average, which is the same for every true sum."
+        else "How far the published number is from the true sum on average; it is the same for every true sum."
     )
     by_input = None
     if "errors" in data:
@@ -294,62 +272,21 @@ def _error_section(found: Verified, data: dict[str, Any]) -> Sequence[Child]:
 
 def _chart(name: str, label: str, caption: str, data: dict[str, Any]) -> Html:
     step = data[name]["step"]
-    thinned = "" if step == 1 else f" Of every {step} places the largest value is drawn."
+    thinned = "" if step == 1 else f" Each point is the largest of {step} values."
     return html.chart(name, "lines", name, label, caption + thinned)
-
-
-def _quotient_chart(problem: SingleLTE, matrix: NoiseMatrix) -> Chart:
-    """The quotients of every pair of adjacent secrets, with the band that they keep to."""
-    secrets = secrets_of(problem.populations)
-    steps = steps_of(secrets, problem.epsilon, problem.largest, problem.adjacency)
-    low, high = matrix.outputs
-    margin = more = 0
-    if matrix.q is not None and low <= 0 and high >= problem.last:
-        margin, more = 1, max(2, (high - low) // 10)  # outside of all sums the quotients are constant
-    elif matrix.q is not None:
-        terms = min(problem.last, 200_000) * len(secrets)
-        margin = max(1, min(max(3, (high - low) // 8, (100 - (high - low)) // 2), 60, MARGIN_WORK // terms))
-    found = [_extended(item, more) for item in quotients(problem, matrix, margin=margin)]
-    names = []
-    if problem.watched:
-        names, steps = [f"{item.one} against {item.other} in the worst world" for item in found], []
-    for step in steps:
-        one, other = secrets[step.one], secrets[step.other]
-        where = f"prior {one.prior + 1}, " if len(problem.populations) > 1 else ""
-        kind = f"kind {one.person + 1}, " if len(problem.populations[one.prior].people) > 1 else ""
-        names.append(f"{where}{kind}{one.contribution} against {other.contribution}")
-    if len(found) <= MOST_CURVES:
-        curves = [PlottedCurve(name, item.values) for name, item in zip(names, found, strict=True)]
-    else:
-        every = np.stack([item.values for item in found])
-        largest = np.where(np.isnan(every), -np.inf, every).max(axis=0)
-        least = np.where(np.isnan(every), np.inf, every).min(axis=0)
-        curves = [PlottedCurve("largest quotient", largest), PlottedCurve("smallest quotient", least)]
-    bound = max((step.epsilon for step in steps), default=problem.epsilon / problem.steps)
-    below, above = factor_bounds(bound)
-    part = "e^ε" if bound == problem.epsilon else f"e^(ε/{problem.largest})"
-    levels = (Level(above, part), Level(below, part.replace("^", "^−", 1)))
-    first = int(found[0].outputs[0]) if found else low
-    return Chart(first, curves, "published number (output)", "quotient of probabilities", levels, log=True)
-
-
-def _extended(found: Quotient, more: int) -> Quotient:
-    """The same with the first and the last value repeated `more` times."""
-    outputs = np.arange(found.outputs[0] - more, found.outputs[-1] + more + 1)
-    return Quotient(found.one, found.other, outputs, np.pad(found.values, more, mode="edge"))
 
 
 def _quotient_section(problem: SingleLTE, data: dict[str, Any]) -> Sequence[Child]:
     """The quotients in words and a chart."""
     said = (
         "For each number that may be published: how many times likelier it is if a person contributes one thing than "
-        "if the same person contributes another. At 1 it tells nothing. The promise is that no quotient leaves the "
+        "if the same person contributes another. At 1 it reveals nothing. The promise is that no quotient leaves the "
         "band between the two lines."
     )
     if problem.largest > 1 and problem.adjacency == "unit":
-        said += " Each curve is about a step of one; the steps of a whole contribution multiply."
+        said += " Each curve is for contributions that differ by one; for larger differences the factors multiply."
     if len(data["quotients"]["curves"]) == 2 and data["quotients"]["curves"][0]["name"] == "largest quotient":
-        said += " There are many pairs of contributions; the largest and the smallest quotient of all are drawn."
+        said += " As there are many pairs of contributions, only the largest and smallest quotients are drawn."
     return (
         html.paragraphs(said),
         _chart("quotients", "Quotient for each output", "Quotient by output.", data),
@@ -376,10 +313,10 @@ def _deploy(found: Verified, name: str) -> Html:
             *((f"optdp audit {file} --samples 1000000    # tests a sampler from outside",) if audited else ()),
         ),
         html.one_release(
-            "Draw once for one set of data, publish that number, and keep to it. A second draw of the same sum is "
-            "a second release, and so is a seeded or repeatable draw: whoever knows the seed takes the noise off."
+            "Draw once for each set of data, publish that number, and never draw again. A second draw of the same sum "
+            "is a second release. Never use a seed: whoever knows it can remove the noise."
         ),
         html.paragraphs("This page is about the artifact with this digest and no other:"),
         html.digest_line("SHA-256", found.artifact.sha256),
-        html.paragraphs("The digest tells accidents from intact files. It does not say who made a file."),
+        html.paragraphs("The digest reveals accidental damage. It does not say who made the file: for that, sign it."),
     )

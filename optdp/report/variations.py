@@ -8,11 +8,12 @@ from fractions import Fraction
 from functools import partial
 
 from optdp.errors import OptdpError, ProblemError
+from optdp.html import Html
 from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.numbers.exact import to_fraction
 from optdp.people.population import Distribution, Population
-from optdp.report.page import Html, bars, paragraphs, section, warning
+from optdp.report.page import bars, paragraphs, section, warning
 from optdp.report.words import epsilon, odds_factor, people, short
 from optdp.single.certify import epsilon_under
 from optdp.single.laws import secrets_of
@@ -51,7 +52,7 @@ def variations(population: Population, brief: bool = False) -> list[Variation]:
 def _all(population: Population) -> Iterator[Variation]:
     laws, total = _stated(population)
     if "conservative" in population.spec:
-        yield Variation("full", "all people are uncertain, nobody is known", _people(laws))
+        yield Variation("full", "everyone is uncertain, nobody is known", _people(laws))
     if len(laws) == 1 and len(laws[0][0]) == 2:
         p = laws[0][0][1]
         for factor in SHARES if 0 < p < 1 else ():
@@ -62,7 +63,7 @@ def _all(population: Population) -> Iterator[Variation]:
         for part in MOVED:
             for key, words, place in (("less", "nothing", 0), ("more", "the most possible", -1)):
                 moved = tuple((_towards(law, place, part), count) for law, count in laws)
-                said = f"one person in {1 / part} contributes {words} after all"
+                said = f"one person in {1 / part} contributes {words} instead"
                 yield from _built(f"{key} {float(part):g}", said, moved)
     seen = {total}
     for factor in FEWER:
@@ -120,12 +121,11 @@ def _people(laws: tuple[tuple[Distribution, int], ...]) -> Population:
 
 Row = tuple[str, float | None, str]
 """A bar: its name, its length, and what is said of it."""
-WHOLE = "a prior of the kind {0} is given as a whole, and there is no obvious way to vary it."
-TOO_LARGE = "for a table of this size it takes too long."
-MEASURE = "Measure the worlds that you cannot rule out with optdp.epsilon_under."
+WHOLE = "a prior of kind {0} is given as a whole, and there is no obvious way to vary it."
+TOO_LARGE = "for a table of this size it would take too long."
+MEASURE = "Measure the priors that you cannot rule out with optdp.epsilon_under."
 INFINITE = (
-    "Infinite means: under that prior some output, however unlikely, tells for certain what somebody did not "
-    "contribute."
+    "Infinite means: under that prior some output, however unlikely, shows for certain what someone did not contribute."
 )
 BRIEF, NONE = 60_000, 400_000
 """Entries times secrets from which on few other priors, and none, are measured."""
@@ -140,8 +140,8 @@ def single_worlds(problem: SingleLTE, matrix: NoiseMatrix | AddedNoise) -> Html:
     work = sum(map(len, rows)) * len(secrets_of(problem.populations[:1]))
     worlds = [] if work > NONE else variations(prior, brief=work > BRIEF or problem.last > MANY)
     said = (
-        "The promise leans on the prior. If people are otherwise than stated, or if somebody knows more about them, "
-        "the same table gives away what stands here: the real epsilon, in the worst case over all outputs, rounded up."
+        "The promise depends on the prior. If the people differ from what is stated, or if someone knows more about "
+        "them, this is the real epsilon of the same table: the worst case over all outputs, rounded up."
     )
     own = epsilon_under(problem, matrix, problem.populations)
     found = measured((world.words, partial(epsilon_under, problem, matrix, world.population)) for world in worlds)
@@ -173,8 +173,8 @@ def worlds_section(said: str, rows: Sequence[Row], reason: str, heading: str = "
         return section("others", heading, paragraphs(said, f"No other priors are measured here: {reason} {MEASURE}"))
     infinite = any(value is None for _, value, _ in rows)
     meaning = (
-        "In brackets: the odds factor. These are single worlds: between and beyond them epsilon may be smaller or "
-        f"larger. {MEASURE}"
+        "In brackets: the odds factor. These are only examples: for other priors, epsilon may be smaller or larger. "
+        f"{MEASURE}"
     )
     return section(
         "others",
@@ -184,7 +184,7 @@ def worlds_section(said: str, rows: Sequence[Row], reason: str, heading: str = "
         paragraphs(meaning),
         warning(INFINITE if infinite else None),
         paragraphs(
-            "Remedies: state several priors, or ask for a fallback (fallback_epsilon), an ordinary epsilon that holds "
-            "whatever anybody knows."
+            "Remedies: give a range ([observer]) or several priors, or ask for a fallback (fallback_epsilon), an "
+            "ordinary epsilon that holds whatever anyone knows."
         ),
     )

@@ -1,15 +1,17 @@
-"""Numbers as a reader sees them: what is promised is rounded up, what is left is rounded down."""
+"""Numbers as a reader sees them: what is promised is rounded up, what remains is rounded down."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from optdp.html import Html, el, join
 from optdp.numbers.exact import decimal_down, decimal_up, exp_bounds, to_fraction
-from optdp.numbers.pmf import BinomialPmf, ExactPmf
-from optdp.people.population import Population
-from optdp.report.page import Html, el, join, listed, paragraphs, table, term, warning
+from optdp.people.population import Population, moments
+from optdp.pictures.chart import Heat
+from optdp.report.page import listed, paragraphs, table, term, warning
 
 LARGE = 10**6
 
@@ -102,7 +104,7 @@ def weak(epsilon: Fraction) -> str | None:
     """A warning where epsilon is large."""
     if epsilon < WEAK:
         return None
-    return f"A factor of {odds_factor(epsilon)} is large: a promise this wide protects little."
+    return f"A factor of {odds_factor(epsilon)} is large: such a promise protects little."
 
 
 def claim(seen: str, known: str, epsilon: Fraction, largest: int, unit: bool) -> Html:
@@ -110,16 +112,15 @@ def claim(seen: str, known: str, epsilon: Fraction, largest: int, unit: bool) ->
     factor = odds_factor(epsilon)
     contributions = "0 or 1" if largest == 1 else f"any two numbers from 0 to {largest}"
     words = [
-        f"Whatever {seen} is published, somebody whose knowledge of the other people is {known} can change their odds "
+        f"Whatever {seen} is published, someone whose knowledge of the other people is {known} will change their odds "
         f"about any one person by at most a factor of {factor}, up or down.",
-        f"Odds about a person are how much likelier somebody holds one contribution of that person to be than another "
+        "Odds about a person say how much likelier someone believes one contribution of that person to be than another "
         f"({contributions}). The promise holds for every {seen} that may be published, for every person who is "
-        "counted, and whatever the odds were before. It does not fail with some small probability either: there is no "
-        "exception to it.",
+        "counted, and whatever the odds were before. There are no exceptions, not even with a small probability.",
     ]
     if largest > 1 and unit:
         step = odds_factor(epsilon / largest)
-        words.append(f"Contributions that differ by one are told apart even less: there the factor is at most {step}.")
+        words.append(f"For contributions that differ by one the factor is smaller still: at most {step}.")
     return join(el("p", words[0], class_="claim"), paragraphs(*words[1:]), beliefs(epsilon), warning(weak(epsilon)))
 
 
@@ -127,18 +128,18 @@ def without_assumption(ordinary: Fraction | None, epsilon: Fraction, who: str) -
     """The ordinary epsilon in words."""
     if ordinary is None:
         return (
-            f"There is no promise without the assumption (the ordinary epsilon of {who} is infinite). Somebody who "
-            "knows what everybody else contributed may learn the last person's contribution for certain."
+            f"Without the assumption nothing is promised (the ordinary epsilon of {who} is infinite). Someone who "
+            "knows what everyone else contributed may learn the last person's contribution for certain."
         )
     factor = odds_factor(ordinary)
     if ordinary <= epsilon * (1 + Fraction(1, 10**9)):
         return (
-            f"The promise of {who} needs no assumption about anybody: even for somebody who knows what everybody else "
-            f"contributed the factor is at most {factor} (ordinary differential privacy, epsilon {at_most(ordinary)})."
+            f"The promise of {who} needs no assumption about anyone: even for someone who knows what everyone else "
+            f"contributed, the factor is at most {factor} (ordinary differential privacy, epsilon {at_most(ordinary)})."
         )
-    weight = "" if ordinary < WEAK else " That is so large that it is worth little."
+    weight = "" if ordinary < WEAK else " It is so large that it is worth little."
     return (
-        f"Without the assumption, whatever anybody knows, the factor of {who} is at most {factor} (ordinary "
+        f"Without the assumption, whatever anyone knows, the factor of {who} is at most {factor} (ordinary "
         f"differential privacy, epsilon {at_most(ordinary)}). This second promise adds up over releases.{weight}"
     )
 
@@ -146,51 +147,33 @@ def without_assumption(ordinary: Fraction | None, epsilon: Fraction, who: str) -
 def not_promised(ordinary: Fraction | None, epsilon: Fraction, largest: int, fixed: bool) -> Html:
     """What a reader must not take from the promise."""
     free = ordinary is not None and ordinary <= epsilon * (1 + Fraction(1, 10**9))
-    held = "" if ordinary is None else f" All that holds then is the factor {odds_factor(ordinary)}."
+    held = "" if ordinary is None else f" In that case only the factor {odds_factor(ordinary)} is promised."
     several = (
-        "Each further number about the same people is a further publication, and the epsilons add up."
+        "Each further number about the same people is a further release, and the epsilons add up."
         if free
-        else "A second number about the same people, also a second draw of the same one, a subtotal or a corrected "
-        f"figure, is not covered. What two of them give away together can be far more than twice as much.{held}"
+        else "A second number about the same people is not covered, be it a second draw, a subtotal or a corrected "
+        f"figure. Two such numbers together can give away far more than twice as much.{held}"
     )
     items = [term("A second release", several)]
     if not free:
         informed = (
-            "Somebody who knows what some of the people contributed, a colleague for instance, is better informed "
-            f"than the assumption allows.{held}"
+            "Someone who knows what some of the people contributed, a colleague for instance, knows more than the "
+            f"assumption allows.{held}"
         )
-        other = "If people are not as the box says, the factor is another one: see "
+        other = "If people are not as the box says, the factor is different: see "
         items.append(term("An observer who knows more", informed))
         items.append(term("A wrong assumption", other, el("a", "If the prior is wrong", href="#others"), "."))
     if fixed:
-        known = "The number of people is taken to be known. Only if not taking part means to contribute 0 is it "
-        items.append(term("That somebody took part", known + "hidden as well."))
-    cut = f"Nobody may contribute more than {largest}. What is larger must be cut down before it is counted."
+        known = "The number of people is assumed to be public. Whether someone took part is hidden only if not taking "
+        items.append(term("That someone took part", known + "part means contributing 0."))
+    cut = f"Nobody may contribute more than {largest}. Larger values must be reduced to that before they are counted."
     return listed(*items, term("Larger contributions", cut))
-
-
-def factor_bounds(epsilon: Fraction) -> tuple[float, float]:
-    """`e^-epsilon` and `e^epsilon`, for lines in a chart."""
-    above = float(exp_bounds(min(epsilon, Fraction(100)))[1])
-    return 1 / above, above
 
 
 # ---------------------------------------------------------------------- a prior in words and figures
 
 KINDS, VALUES = 12, 12
 """How many kinds of people, and how many contributions of one, are listed."""
-
-
-def moments(population: Population) -> tuple[float, float]:
-    """Mean and standard deviation of the sum, in floating point."""
-    law = population.total
-    if isinstance(law, BinomialPmf):
-        p = float(law.p)
-        return law.shift + law.n * p, math.sqrt(law.n * p * (1 - p))
-    assert isinstance(law, ExactPmf)
-    weights = [weight / law.denominator for weight in law.weights]
-    mean = math.fsum(x * weight for x, weight in enumerate(weights))
-    return mean, math.sqrt(max(0.0, math.fsum((x - mean) ** 2 * weight for x, weight in enumerate(weights))))
 
 
 def described(population: Population) -> Html:
@@ -203,6 +186,39 @@ def described(population: Population) -> Html:
     return join(KIND_WORDS[population.spec["kind"]](population), _narrowed(population), paragraphs(said))
 
 
+def priors(named: Sequence[tuple[str, Population]], whose: str) -> Html:
+    """All priors in one table, a row for each; a single one in words."""
+    if len(named) == 1:
+        return join(el("h4", named[0][0]) if named[0][0] else None, described(named[0][1]))
+    rows = []
+    for name, population in named[:KINDS]:
+        mean, deviation = moments(population)
+        size = f"{population.size:,}" if population.size else "not stated"
+        rows.append([name, size, _chances(population), f"{mean:.5g}", f"{deviation:.3g}"])
+    head = [whose, "people", "probability of each contribution", "mean of the sum", "standard deviation"]
+    more = len(named) - KINDS
+    independent = all(population.laws for _, population in named)
+    return join(
+        table(head, rows, numbers=(1, 3, 4)),
+        paragraphs(f"And {more:,} more, as the file has them.") if more > 0 else None,
+        paragraphs("All people are independent of each other.") if independent else None,
+        *{str(said): said for _, population in named if (said := _narrowed(population))}.values(),
+    )
+
+
+def _chances(population: Population) -> Html | str:
+    """How likely each contribution is, a line for each kind of person."""
+    if not population.laws:
+        return "stated in the file as laws of the sum"
+    lines = []
+    for law, count in population.laws[:3]:
+        chances = ", ".join(f"{w}: {short(value)}" for w, value in enumerate(law[:VALUES]))
+        who = f"{count:,} people: " if len(population.laws) > 1 else ""
+        lines.append(el("div", who + chances + (", ..." if len(law) > VALUES else "")))
+    more = len(population.laws) - 3
+    return join(*lines, el("div", f"and {more:,} further kinds of people") if more > 0 else None)
+
+
 def headcount(population: Population) -> str:
     """How many people there are."""
     return people(population.size) if population.size else "an unstated number of people"
@@ -213,14 +229,14 @@ def _narrowed(population: Population) -> Html | None:
         return None
     share = float(to_fraction(population.spec["conservative"], "conservative"))
     return paragraphs(
-        f"Only a share of {share:.4g} of each kind of people is taken to be uncertain. The others are taken to be "
-        "known and to contribute their mean."
+        f"Only a share of {share:.4g} of the people of each kind is assumed to be uncertain. The others are assumed to "
+        "be known, and to contribute their mean."
     )
 
 
 def _binomial(population: Population) -> Html:
     p = short(to_fraction(population.spec["p"], "p"))
-    each = f"Each contributes 1 with probability {p} and 0 otherwise, independently of everybody else."
+    each = f"Each contributes 1 with probability {p} and 0 otherwise, independently of everyone else."
     return paragraphs(f"{people(population.spec['n'])}. {each}")
 
 
@@ -242,7 +258,7 @@ def _counts(population: Population) -> Html:
     seen = sum(spec["counts"])
     words = (
         f"{spec['n']:,} people, independent of each other, who are like the {seen:,} people of an earlier survey. "
-        f"{spec['smoothing']} was added to each of its counts, so that nothing is held to be impossible:"
+        f"{spec['smoothing']} was added to each of its counts, so that nothing is considered impossible:"
     )
     return join(paragraphs(words), _law(law))
 
@@ -262,8 +278,8 @@ def _independent(population: Population) -> Html:
 
 def _others(population: Population) -> Html:
     return paragraphs(
-        "How many people there are is not stated. Instead the artifact states, for every person alike, how likely each "
-        f"sum of all the others is: a number from 0 to {population.last - population.largest:,}. The person "
+        "How many people there are is not stated. Instead the artifact states how likely each sum of all the others "
+        f"is, the same for every person: a number from 0 to {population.last - population.largest:,}. The person "
         f"contributes a whole number from 0 to {population.largest}, independently of them."
     )
 
@@ -272,8 +288,8 @@ def _conditionals(population: Population) -> Html:
     kinds = "one kind" if len(population.people) == 1 else f"{len(population.people)} kinds"
     return paragraphs(
         f"People need not be independent of each other. The artifact states, for {kinds} of person and for each "
-        f"contribution from 0 to {population.largest}, how likely each sum is. Such a prior is what is left after an "
-        "earlier release about the same people."
+        f"contribution from 0 to {population.largest}, how likely each sum is. This is what a prior looks like after "
+        "an earlier release about the same people."
     )
 
 
@@ -282,3 +298,17 @@ KIND_WORDS = {
     "conditionals": _conditionals,
 }  # fmt: skip
 """How each kind of population is put into words."""
+
+
+def caption_of(heat: Heat, last: int) -> str:
+    """What a map shows, and what it does not."""
+    said = "Probability of each output for each input; a darker cell (brighter on a dark screen) is likelier."
+    if heat.binned:
+        down, across = heat.step
+        said += (
+            f" Binned: a cell stands for {down} inputs and {across} outputs, and shows how likely the outputs are on "
+            "average over the inputs."
+        )
+    if heat.rows != (0, last):
+        said += f" Inputs {heat.rows[0]:,} to {heat.rows[1]:,} of 0 to {last:,} are shown."
+    return said

@@ -50,10 +50,10 @@ from optdp.work import Progress, silent
 
 LARGEST_BINS = 10**7
 _MEANING = (
-    "Everybody sends one randomized value through a shuffler. Who sees them all, but not who sent which, learns no "
-    "more than (epsilon, delta)-DP allows, neighbours differing in one person's value. It needs an honest shuffler, "
-    "and that all n people randomize as they should; without the shuffler each message is private with local_epsilon "
-    "only."
+    "Everyone sends one randomized value through a shuffler. If one person's value were different, nothing that can be "
+    "concluded from all messages, without seeing who sent which, would be more than e^epsilon times likelier, plus "
+    "delta: (epsilon, delta)-differential privacy. It assumes an honest shuffler, and that all n people randomize as "
+    "stated; without the shuffler each message is private with local_epsilon only."
 )
 
 
@@ -71,13 +71,13 @@ def _names(labels: Sequence[str] | None) -> tuple[str, ...] | None:
 
 @frozen(eq=False, repr=False)
 class ShuffleHistogram(Problem["HistogramSolution"]):
-    """`n` people hold one of `k` values each, `0..k-1` or `labels`; wanted is how many hold each.
+    """A histogram of the values of `n` people, each of whom holds one of `k` values: `0..k-1`, or `labels`.
 
     Parameters
     ----------
     k : how many values there are; left out if labels are given.
     n : how many people there are.
-    epsilon, delta, eps0 : of these the one left out is found; without eps0 the largest that keeps the promise.
+    epsilon, delta, eps0 : give two of them; the third is computed. eps0 is then the largest that keeps the promise.
     labels : the values, if they are not 0..k-1.
     estimator : "likelihood", "projection" or "inversion".
 
@@ -148,6 +148,7 @@ class HistogramSolution(Outcome):
     status: str
     note: str
     told = ("status", "problem.n", "problem.k", "epsilon", "delta", "lower", "standard_error")
+    drawing = "optdp.shuffle.pictures:of_histogram"
 
     @property
     def value(self) -> float:

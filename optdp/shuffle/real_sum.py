@@ -45,9 +45,10 @@ from optdp.shuffle.summation import LARGEST_K, Chosen, best_k, least_n, lower_ms
 from optdp.work import Progress, silent
 
 _MEANING = (
-    "Everybody sends one whole number through a shuffler. Who sees them all, but not who sent which, learns no more "
-    "than (epsilon, delta)-DP allows, neighbours differing in one person's number. It needs an honest shuffler, and "
-    "that all n people randomize as they should; without the shuffler each message is private with local_epsilon only."
+    "Everyone sends one whole number through a shuffler. If one person's number were different, nothing that can be "
+    "concluded from all messages, without seeing who sent which, would be more than e^epsilon times likelier, plus "
+    "delta: (epsilon, delta)-differential privacy. It assumes an honest shuffler, and that all n people randomize as "
+    "stated; without the shuffler each message is private with local_epsilon only."
 )
 
 
@@ -82,11 +83,11 @@ def _mse(value: Number | None) -> Fraction | None:
 
 @frozen(eq=False, repr=False)
 class RealSum(Problem["RealSumSolution"]):
-    """`n` people hold a number in [low, high] each; wanted is their sum, or their average.
+    """The sum, or the average, of one number in [low, high] from each of `n` people.
 
-    Given `n`, `epsilon`, `delta` the best `k` and `gamma` are found; `k` may be given. With `k` and `gamma` given leave
-    out `epsilon` or `delta`: it is found. `average_mse` is the mean squared error that is wanted of the average:
-    without `n` the least n that reaches it is found (the error of the sum grows with n, that of the average falls).
+    Given `n`, `epsilon` and `delta`, the best `k` and `gamma` are computed; `k` may be given. With `k`, `gamma` leave
+    out `epsilon` or `delta` to have it computed. `average_mse` is the wanted mean squared error of the average: without
+    `n`, the smallest n that reaches it is computed (the error of the sum grows with n, that of the average falls).
 
     Parameters
     ----------
@@ -135,20 +136,20 @@ class RealSum(Problem["RealSumSolution"]):
         if self.average_mse is not None and self.average_mse <= 0:
             raise ProblemError(f"average_mse must be above 0. Found {show(self.average_mse)}.")
         if self.gamma is not None and self.k is None:
-            raise ProblemError("gamma is for one k. Found no k. Give k, or leave gamma out to have both found.")
+            raise ProblemError("gamma needs a k. Give k too, or leave gamma out to have both computed.")
         asked = missing(self, "n", "epsilon", "delta")
         if self.gamma is None:
             if asked == ["n"] and self.average_mse is None:
-                raise ProblemError("Either n or average_mse must be given. Found neither. With average_mse n is found.")
+                raise ProblemError("Give n, or give average_mse to have n computed. Found neither.")
             if asked not in ([], ["n"]):
                 raise ProblemError(
-                    f"epsilon and delta must be given. Found {' and '.join(asked)} missing. Only with k and gamma "
-                    "given one of them is found."
+                    f"Give epsilon and delta. Found {' and '.join(asked)} missing. One of them is computed only if k "
+                    "and gamma are given."
                 )
         elif len(asked) != 1 or asked == ["n"]:
             raise ProblemError(
-                "With k and gamma given n must be given and one of epsilon, delta left out: it is what is found. "
-                f"Missing: {' and '.join(asked) or 'none'}."
+                "With k and gamma, give n and leave out either epsilon or delta, which is then computed. "
+                f"Left out: {' and '.join(asked) or 'none'}."
             )
 
     @property
@@ -187,6 +188,7 @@ class RealSumSolution(Outcome):
     status: str
     note: str
     told = ("status", "n", "k", "epsilon", "delta", "mse", "lower_mse", "central_mse")
+    drawing = "optdp.shuffle.pictures:of_real_sum"
 
     @property
     def value(self) -> float:

@@ -1,6 +1,6 @@
 """One locally trusted entity: the linear program of its noise matrix, who solves it, and what is proved (A, V)."""
 
-from optdp.kind import Kind
+from optdp.kind import Kind, Start
 
 KINDS = (
     Kind(
@@ -14,5 +14,11 @@ KINDS = (
         bounded=True,
         measure="optdp.comparison.measure:Single",
         observers="optdp.single.ladder:ladder",
+        start=Start(
+            release="one number: a count, a sum or an average",
+            noise="one party that holds everyone's data",
+            sees="that party sees all data; everyone else sees the released number",
+            file="optdp.single:single-lte.toml",
+        ),
     ),
 )

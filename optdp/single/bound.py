@@ -177,9 +177,9 @@ def estimate(lp: NoiseLP, z: Array, u: Array, run: slice = slice(None)) -> float
     return total
 
 
-NO_DUALS = "no duals: how far this is from the optimum is not proved"
+NO_DUALS = "the solver gives no duals, so the distance from the optimum is not proved"
 """What is said of a draft without prices."""
-PRICED = "no duals: the bound is priced by HiGHS"
+PRICED = "the solver gives no duals, so the lower bound is from HiGHS"
 """What is said of a draft whose solver gave none."""
 
 

@@ -30,50 +30,53 @@ from optdp.single.problem import SingleLTE
 from optdp.single.watch import epsilons as against
 from optdp.work.account import paced, spend
 
+LIMITS = "change by at most a factor of e^epsilon"
 EXPLANATION = (
-    "epsilon bounds how far any output moves the belief about one person of an observer whose knowledge of the "
-    "others is the stated prior; it does not hold against one who knows more, nor for a second release."
+    "epsilon limits what one release can teach about any person to someone whose knowledge of everyone else is exactly "
+    f"the stated prior: their odds between any two possible contributions of that person {LIMITS}. It is no promise "
+    "against someone who knows more about the others, nor for a second release about the same people."
 )
-"""The one sentence that goes with every epsilon under a prior."""
+"""What goes with every epsilon under a prior."""
 ADDED = (
-    "As the noise is the same for every input, epsilon also holds for whoever knows less: under every prior for which "
-    "the others' sum is that of the stated one plus something independent."
+    "Because the noise is the same for every input, epsilon also holds against someone who knows less: under any prior "
+    "for which the sum of the others is distributed as stated, plus something independent."
 )
-"""What is more to say of noise that is added."""
+"""What else holds for noise that is added."""
+INDEPENDENT = "It assumes that people are independent of each other, and covers one release."
 
 
 def meaning(problem: SingleLTE) -> str:
-    """What the epsilon of a problem means, in a sentence."""
+    """What the epsilon of a problem means, in a few sentences."""
     if problem.form == "additive":
         return f"{EXPLANATION} {ADDED}"
     if problem.observers == (Observer(),):
         return EXPLANATION
     against = [
-        f"{show(problem.epsilon_of(i))} against somebody who knows {one.knows}"
+        f"{show(problem.epsilon_of(i))} against someone who knows {one.knows}"
         for i, one in enumerate(problem.observers)
     ]
-    promise = f"epsilon bounds how far any output moves the belief about one person: at most {'; '.join(against)}."
-    if all(one.known == "all" for one in problem.observers):
-        return f"{promise} This is ordinary differential privacy: nothing is assumed about anybody."
-    return (
-        f"{promise} It holds wherever the others' chances lie within what is stated. People must be independent of "
-        "each other, and it is about one release."
+    promise = (
+        "epsilon limits what one release can teach about any person: the odds between any two possible contributions "
+        f"of that person {LIMITS}. epsilon is {'; '.join(against)}."
     )
+    if all(one.known == "all" for one in problem.observers):
+        return f"{promise} This is ordinary differential privacy: nothing is assumed about anyone."
+    return f"{promise} It holds for all probabilities of the others within the stated limits. {INDEPENDENT}"
 
 
 @dataclass(frozen=True)
 class Certificate(Public):
-    """What is proved of one noise matrix.
+    """What is proved about one noise matrix.
 
     Epsilons and errors are upper bounds, computed from the table's integers in ball arithmetic. An epsilon of None is
-    infinite: some output tells two secrets apart for certain.
+    infinite: some output distinguishes two secrets with certainty.
 
     Parameters
     ----------
     epsilon : Fraction or None
         Privacy under the prior, or against the first observer, as the problem's adjacency defines it.
     ordinary_epsilon : Fraction or None
-        Ordinary differential privacy, with no assumption about anybody.
+        Ordinary differential privacy, which assumes nothing about anyone.
     mae, mse : Fraction
         Mean absolute and mean squared error under the prior.
     worst_error : Fraction

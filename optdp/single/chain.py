@@ -148,7 +148,7 @@ def _iterate(model: Model, progress: Callable[[str], None]) -> tuple[Point | Non
 def _advance(point: Point, newton: Newton) -> Point:
     """One step of Mehrotra's: see how far the plain step leads, then aim at the centre accordingly."""
     mean = point.mean
-    guess = newton.step([-product for product in point.products])
+    guess = newton.step([-product for product in point.products], rough=True)  # only how far it leads counts
     after = point.moved(guess, *point.reach(guess)).mean
     target = max(powers(after / mean, 3), 1e-6) * mean
     second = [a * b for a, b in zip(guess.slacks, guess.prices, strict=True)]

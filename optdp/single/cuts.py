@@ -14,6 +14,7 @@ fewer constraints only make the optimum smaller.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -267,12 +268,17 @@ def _chosen(cutting: Cutting, table: Array, baseline: float) -> list[Cut]:
     core = cutting.core
     value = float((core.cost[:, None] * core.distances**core.power * table).sum())
     worth = LARGE_WORTH if _coarse(core) else WORTH
-    least = worth * max(value, 1e-9 * baseline) / core.size
+    least = worth * max(_felt(value, core.power), 1e-9 * baseline) / core.size
     by_output: dict[int, list[tuple[float, Cut]]] = {}
     for share, cut in _broken(cutting.pairs, table, least):
         if cut not in cutting.known:
             by_output.setdefault(cut[3], []).append((-share, cut))
     return [cut for s in sorted(by_output) for _, cut in sorted(by_output[s])[:EACH]]
+
+
+def _felt(objective: float, power: int) -> float:
+    """The error that repair is measured against: of a large squared error the root, as caps are about distances."""
+    return objective if power == 1 else min(objective, math.sqrt(objective))
 
 
 def _solve(highs: highspy.Highs) -> str:
@@ -312,7 +318,7 @@ def solve_chained(
         draft = solve(lp.seen(sights), progress)
         table = np.zeros((len(lp.inputs), len(lp.inputs)))
         np.add.at(table, (draft.rows, draft.cols), draft.values)
-        least = CHAIN_WORTH * max(draft.objective(lp), 1e-9 * float(lp.problem.cap)) / len(lp.inputs)
+        least = CHAIN_WORTH * max(_felt(draft.objective(lp), lp.power), 1e-9 * float(lp.problem.cap)) / len(lp.inputs)
         worst: dict[int, tuple[float, Sight]] = {}
         for share, (p, k, _, s) in _broken(pairs, table, least):
             if (sight := pairs[p].sight(k)) not in sights:

@@ -17,6 +17,7 @@ from optdp.single.lp import NoiseLP
 from optdp.single.ordinary import is_closed_form, solve_ordinary
 from optdp.single.pairs import solve_pairs
 from optdp.single.posed import pose, solve_posed
+from optdp.single.problem import SingleLTE
 from optdp.single.truthful import truthful_draft
 from optdp.single.window import is_pair_form
 from optdp.work import Progress
@@ -24,6 +25,8 @@ from optdp.work import Progress
 Run = Callable[[NoiseLP, Progress], Draft]
 CORE_INSTEAD = 600
 """Up to so many inputs the core program is tried where the pair form has not proved its answer."""
+PLAIN_INSTEAD = 60
+"""Up to so many inputs the simplex method is tried where the interior-point method for a fallback does not do."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +47,27 @@ def _pairs_if_proved(lp: NoiseLP, progress: Progress) -> Draft | None:
     return draft if kept else None
 
 
+def _chain(lp: NoiseLP, progress: Progress) -> Draft:
+    draft = solve_chain(lp, progress)
+    if draft.status in ("optimal", "interrupted") or len(lp.inputs) > PLAIN_INSTEAD:
+        return draft
+    progress("the interior-point method ended early; now the simplex method")
+    try:
+        other = _posed(lp, progress)
+    except SolverError:
+        return draft
+    return max(draft, other, key=lambda one: -1 if one.prices is None else lower_bound(lp, one.prices))
+
+
+def _chained_cuts(lp: NoiseLP, progress: Progress) -> Draft:
+    return solve_chained(lp, progress, _chain)
+
+
 ENGINES: dict[str, Engine] = {
-    "chained cuts": Engine(lambda lp: lp.problem.watched and lp.chain is not None, solve_chained),
+    "chained cuts": Engine(lambda lp: lp.problem.watched and lp.chain is not None, _chained_cuts),
     "cuts": Engine(lambda lp: lp.problem.watched, solve_cuts),
     "ordinary": Engine(is_closed_form, solve_ordinary),
-    "chain": Engine(lambda lp: lp.chain is not None, solve_chain),
+    "chain": Engine(lambda lp: lp.chain is not None, _chain),
     "truthful": Engine(lambda lp: True, lambda lp, _: truthful_draft(lp)),
     "pairs": Engine(lambda lp: is_pair_form(lp.problem), _pairs_if_proved),
     "core": Engine(lambda lp: True, solve_core),
@@ -69,14 +88,23 @@ def _proved(lp: NoiseLP, draft: Draft) -> bool:
 
 def engine() -> Run:
     """Who makes a draft of a program: optdp's own engines on HiGHS, or the backend that is chosen here on its own."""
-    who = chosen.get()
-    if who.own:
-        return _highs
+    return _highs if chosen.get().own else _plainly
 
-    def once(lp: NoiseLP, progress: Progress) -> Draft:
-        return solve_posed(pose(lp), who, progress)
 
-    def solve(lp: NoiseLP, progress: Progress) -> Draft:
-        return solve_chained(lp, progress, once) if lp.problem.watched else once(lp, progress)
+def engines(problem: SingleLTE) -> tuple[Run, ...]:
+    """Who is asked in turn until a draft can be certified.
 
-    return solve
+    The interior-point method ends inside the chain and just below the caps; repair may then exceed these, and do less
+    to a corner of a small program.
+    """
+    small = problem.chain_epsilon is not None and problem.last < PLAIN_INSTEAD
+    return (_highs, _plainly) if chosen.get().own and small else (engine(),)
+
+
+def _posed(lp: NoiseLP, progress: Progress) -> Draft:
+    return solve_posed(pose(lp), chosen.get(), progress)
+
+
+def _plainly(lp: NoiseLP, progress: Progress) -> Draft:
+    """The program as it stands, by the backend that is chosen here."""
+    return solve_chained(lp, progress, _posed) if lp.problem.watched else _posed(lp, progress)

@@ -21,6 +21,7 @@ from optdp.numbers.exact import decimal_down, decimal_up, show, shown
 from optdp.objects import Public
 from optdp.people.observer import Observer
 from optdp.people.population import Population
+from optdp.pictures.pictured import Pictured
 from optdp.sheet import Cell, Listing, Sheet
 from optdp.single.alternatives import best_guess
 from optdp.single.problem import SingleLTE
@@ -96,7 +97,7 @@ class Rung(Public):
 
 
 @dataclass(frozen=True, repr=False)
-class Ladder(Public):
+class Ladder(Pictured, Public):
     """The rungs that were solved, from the least knowledge to the most, and what they are compared with."""
 
     problem: SingleLTE
@@ -106,6 +107,7 @@ class Ladder(Public):
     stopped: str = ""
     """Why not."""
     told = ("rungs", "stopped")
+    drawing = "optdp.single.pictures:rungs"
 
     @property
     def note(self) -> str:
@@ -136,10 +138,6 @@ class Ladder(Public):
         )
         return Sheet(facts, (Listing((*HEAD, ""), rows),), (READING, *([self.note] if self.note else [])))
 
-    def _repr_html_(self) -> str:
-        """A notebook shows this."""
-        return f'<div class="optdp"><strong>optdp: Ladder</strong>{self.sheet().html()}</div>'
-
 
 def ladder(
     problem: SingleLTE,
@@ -147,7 +145,7 @@ def ladder(
     deadline: float | None = None,
     seen: Callable[[Rung], object] = lambda _: None,
 ) -> Ladder:
-    """What each further piece of knowledge that an observer may have costs in error.
+    """How the error grows with what an observer may know.
 
     Parameters
     ----------

@@ -315,11 +315,11 @@ class Newton:
         du = np.add.reduce(self.border_inverse * right[:, None, :], axis=2).T
         return self.blocks.solve(a - outer_sum(self.model.gaps.T, du)), du
 
-    def _outputs(self, a: Array, b: Array) -> tuple[Array, Array]:
-        """Solve the equations of every output, refined at least once, and until privacy is precise."""
+    def _outputs(self, a: Array, b: Array, rough: bool = False) -> tuple[Array, Array]:
+        """Solve the equations of every output; unless `rough`, refined at least once, and until privacy is precise."""
         model = self.model
         dr, du = self._once(a, b)
-        for turn in range(REFINEMENTS):
+        for turn in range(0 if rough else REFINEMENTS):
             missed = b - times(model.gaps.T, dr) + du / self.privacy_weights
             if turn and np.abs(missed).max() < PRECISE:
                 break
@@ -328,8 +328,8 @@ class Newton:
             dr, du = dr + more, du + mend
         return dr, du
 
-    def step(self, targets: list[Array]) -> Point:
-        """The step after which `slack * price` would move by `targets`, to first order."""
+    def step(self, targets: list[Array], rough: bool = False) -> Point:
+        """The step after which `slack * price` would move by `targets`, to first order; `rough`: a few digits of it."""
         model, point, residuals = self.model, self.point, self.residuals
         (k, t), u = point.slacks[:2], point.prices[1]
         pull = targets[0] / k
@@ -337,8 +337,8 @@ class Newton:
         b = residuals.slacks[1] - targets[1] / u
         size = len(model.mass)
         dy, dz, shift = np.zeros(size), np.zeros(size), np.zeros_like(a)
-        dr, du = self._outputs(a, b)
-        for _ in range(2):
+        dr, du = self._outputs(a, b, rough)
+        for _ in range(1 if rough else 2):
             right = residuals.sums - dr.sum(axis=1)
             if model.cap is not None:
                 w, z = point.slacks[2], point.prices[2]
@@ -348,11 +348,11 @@ class Newton:
             if model.cap is not None:
                 dz, move = dz + found[size:], move - model.distance * found[size:, None]
             # Added, not solved anew: the rounding error shrinks with the move.
-            more, mend = self._outputs(move, np.zeros_like(b))
+            more, mend = self._outputs(move, np.zeros_like(b), rough)
             dr, du, shift = dr + more, du + mend, shift + move
         slacks = [model.slopes(dr) + residuals.slacks[0], (targets[1] - t * du) / u]
         # The prices from one fresh solve: accurate in the dual equation, as dr is in the sums.
-        fresh, du = self._outputs(a + shift, b)
+        fresh, du = (dr, du) if rough else self._outputs(a + shift, b)
         prices = [pull - self.chain_weights * (model.slopes(fresh) + residuals.slacks[0]), du]
         if model.cap is not None:
             slacks.append(residuals.slacks[2] - model.error(dr))

@@ -43,7 +43,7 @@ def _delta(given: Number) -> Fraction:
 
 @attrs.frozen(repr=False)
 class Total:
-    """What all releases together may give away about anybody: ordinary (epsilon, delta)-differential privacy.
+    """What all releases together may give away about anyone: ordinary (epsilon, delta)-differential privacy.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class OverTime:
     epsilon: Fraction
     """That of all together at the total's delta, an upper bound that is at most the total's epsilon."""
     meaning: str
-    """What holds for data that are fresh every period, and what does not."""
+    """What holds for data that are new every period, and what does not."""
 
     @classmethod
     def of(cls, problem: SingleLTE, ordinary: Fraction | None) -> OverTime | None:
@@ -170,16 +170,16 @@ def composed(releases: int, ordinary: Fraction | None, delta: Fraction) -> Fract
 
 
 def meaning(problem: SingleLTE, releases: int) -> str:
-    """What a proved total means for data that are fresh every period, and for others."""
+    """What a proved total means for data that are new every period, and for data that are not."""
     held = (
-        "The total holds whatever anybody knows, whether the data are fresh every period or the same again, also for "
-        "somebody who is in every release."
+        "The total holds whatever anyone knows, whether the data are new every period or the same again, even for "
+        "people who are in every release."
     )
     if problem.fallback_epsilon is None:
         return held
     return (
-        f"{held} If everybody else's data are fresh every period, that is, drawn anew and independent of what they "
-        f"were before, one release tells at most {show(problem.epsilon)} to somebody who knows "
-        f"{problem.observers[0].knows}, and all of them at most {show(releases * problem.epsilon)}. If people stay, or "
-        "what they contribute lasts, earlier releases say something about the others: then only the total holds."
+        f"{held} If everyone else's data are new every period, that is, drawn afresh and independent of what they "
+        f"were before, epsilon is {show(problem.epsilon)} for one release against someone who knows "
+        f"{problem.observers[0].knows}, and {show(releases * problem.epsilon)} for all of them. If people stay, or "
+        "what they contribute persists, earlier releases say something about the others: then only the total holds."
     )

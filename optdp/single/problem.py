@@ -95,13 +95,14 @@ def _shares(given: Sequence[Number] | None) -> tuple[Fraction, ...] | None:
 
 @frozen(eq=False, repr=False)
 class SingleLTE(Problem["Solution"]):
-    """The best noise matrix for one entity that knows the prior of its people's sum.
+    """The best noise matrix for one entity that publishes a noisy sum over its people.
 
     Parameters
     ----------
-    population : who is counted; or several priors, under each of which the guarantee must hold (robust design).
+    population : the prior: who is counted, and how likely each contribution is; or several priors, under each of which
+        the guarantee must hold (robust design).
     epsilon : the wanted privacy under the prior, for one person's whole contribution; may be left out with a `total`.
-    fallback_epsilon : also ordinary differential privacy at this level, whatever anybody knows.
+    fallback_epsilon : also require ordinary differential privacy at this level, whatever anyone knows.
     tail : "geometric" lets outputs leave `0..last` as in Theorem 1; "none" keeps them inside.
     never_worse : no input has a larger mean absolute error than under geometric noise (condition (3)).
     objective : the mean "mae" or "mse" under the prior.
@@ -109,11 +110,12 @@ class SingleLTE(Problem["Solution"]):
     method : "lp" (optimal), "shifting" (Algorithm 2 with Remark 7), or "geometric" (the baseline).
     weights : with several priors, how much each counts in the objective; by default only the first.
     form : "table", a row of probabilities for each input; or "additive", one law of noise that is added to every input.
-    observer : an `Observer` or several: the guarantee holds for each of them. By default one who knows exactly the
-        population; then that is all that the guarantee rests on.
-    releases, total : so many releases from the same table, about the same people, are together to keep this `Total` of
-        ordinary differential privacy. The largest ordinary epsilon of each is found; it is the `fallback_epsilon`, and
-        without an `epsilon` under the prior it is the `epsilon`, for an observer who knows everybody else.
+    observer : an `Observer` or several: the guarantee holds against each of them. By default one who knows exactly the
+        population; the guarantee then assumes exactly this prior.
+    releases, total : how many releases are drawn from the table about the same people, and the `Total` of ordinary
+        differential privacy that they must keep together. The largest ordinary epsilon of each is computed; it is the
+        `fallback_epsilon`, and without an `epsilon` under the prior also the `epsilon`, against an observer who knows
+        everyone else.
 
     Examples
     --------
@@ -150,7 +152,7 @@ class SingleLTE(Problem["Solution"]):
     def __attrs_post_init__(self) -> None:
         priors, mix = self.populations, self.weights
         if not priors:
-            raise ProblemError("population must be one prior or a list of several. Found an empty list.")
+            raise ProblemError("population must be one prior or a list of them. Found an empty list.")
         self._check_total()
         check_fallback(
             self.epsilon,
@@ -178,23 +180,24 @@ class SingleLTE(Problem["Solution"]):
         each = self.each
         if each is None or self.total is None:
             if self._epsilon is None:
-                raise ProblemError("epsilon is missing. Say how much one release may tell, or give releases and total.")
+                raise ProblemError("epsilon is missing. Give the epsilon of one release, or give releases and total.")
             return
         checked_epsilon(each, "What a total leaves for each release")
         if self._fallback_epsilon is not None:
-            raise ProblemError("A total says what the fallback is. Found fallback_epsilon too. Remove one of them.")
+            raise ProblemError("total already sets the fallback. Found fallback_epsilon too. Remove one of them.")
         listed = self._observers or ()
         if self._epsilon is None and not all(one.known == "all" and one.epsilon is None for one in listed):
-            raise ProblemError("With a total an observer needs an epsilon of his own. Found none. Add epsilon.")
+            raise ProblemError("With a total, an observer needs an epsilon of its own. Found none. Add epsilon.")
         if self._epsilon is not None and any(one.known == "all" for one in listed):
             raise ProblemError(
-                'A total says what holds against observers with known = "all". Found one of them, and an epsilon. '
-                "Remove the epsilon, or this observer."
+                'total already sets what holds against an observer with known = "all". Found one, and an epsilon too. '
+                "Remove the epsilon or this observer."
             )
         if self._epsilon is not None and self._epsilon >= each:
             raise ProblemError(
-                f"epsilon must be smaller than what the total leaves for each release, {show(each)}: {self.releases:,} "
-                f"of them, {self.total.describe}. Found {show(self._epsilon)}. Raise the total, or leave epsilon out."
+                f"epsilon must be smaller than what the total leaves for each of {self.releases:,} releases, "
+                f"{show(each)} (total {self.total.describe}). Found {show(self._epsilon)}. Raise the total, or leave "
+                "epsilon out."
             )
 
     def _check_additive(self) -> None:
@@ -217,11 +220,11 @@ class SingleLTE(Problem["Solution"]):
     def _check_observers(self) -> None:
         first, *others = self.observers if self.observers else (None,)
         if first is None:
-            raise ProblemError("observer must be one observer or a list of several. Found an empty list.")
+            raise ProblemError("observer must be one observer or a list of them. Found an empty list.")
         if first.epsilon is not None:
             raise ProblemError(
-                f"The epsilon of the first observer is the problem's, {show(self.epsilon)}. Found another one "
-                f"stated, {show(first.epsilon)}. Remove it; further observers may have one of their own."
+                f"The first observer has the problem's epsilon, {show(self.epsilon)}. Found another one, "
+                f"{show(first.epsilon)}. Remove it; only further observers may have an epsilon of their own."
             )
         for other in others:
             if other.epsilon is not None and not self.epsilon <= checked_epsilon(other.epsilon, "epsilon"):
@@ -234,10 +237,10 @@ class SingleLTE(Problem["Solution"]):
         if len(self.populations) > 1:
             raise ProblemError(
                 f"With an observer there is one population, our own belief. Found {len(self.populations)}. "
-                "Say with between what else is possible."
+                "Say what else is possible with between."
             )
         if self.method == "shifting":
-            raise ProblemError('method = "shifting" knows no observers. Use method = "lp".')
+            raise ProblemError('method = "shifting" does not work with observers. Use method = "lp".')
         assert self.worlds is not None  # which refuses what cannot be looked at
 
     @cached_property
@@ -324,7 +327,7 @@ class SingleLTE(Problem["Solution"]):
             return ""
         if self.form == "additive":
             return "epsilon holds under this prior or one with more spread; give the least spread that you can rely on"
-        return "the guarantee rests on this exact prior; say a range with [observer], and see: optdp observers"
+        return "the guarantee assumes exactly this prior; to allow a range, add [observer], and see: optdp observers"
 
     @property
     def watchers(self) -> list[tuple[str, str]]:
@@ -378,7 +381,7 @@ class SingleLTE(Problem["Solution"]):
     def spec(self) -> dict[str, Any]:
         """The problem as it stands in a file."""
         priors = [dict(prior.spec) for prior in self.populations]
-        spec: dict[str, Any] = {"kind": self.kind}
+        spec: dict[str, Any] = {"kind": self.kind} | ({"title": self.title} if self.title else {})
         if self._epsilon is not None:
             spec["epsilon"] = show(self._epsilon)
         if self._fallback_epsilon is not None:

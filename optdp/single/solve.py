@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,13 @@ from optdp.single.added_proof import proved
 from optdp.single.additive import SLACKS, draft, priced, rounded
 from optdp.single.alternatives import Alternatives
 from optdp.single.baseline import CLAMPED_LIMIT, geometric_mechanism
-from optdp.single.bound import PRICED, Draft, lower_bound
+from optdp.single.bound import NO_DUALS, PRICED, Draft, lower_bound
 from optdp.single.certify import Certificate, certify, meaning
 from optdp.single.designed import Designed, bars, shown_epsilon
-from optdp.single.engines import engine
+from optdp.single.engines import Run, engines
 from optdp.single.format import Artifact, check_name, table_of, write
 from optdp.single.laws import some_sights
-from optdp.single.lp import NoiseLP, formulate
+from optdp.single.lp import formulate
 from optdp.single.ordinary import prices_of_noise
 from optdp.single.over_time import OverTime
 from optdp.single.problem import SingleLTE
@@ -49,7 +50,7 @@ MARGINS = (1e-9, 1e-6, 1e-3)
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Solution(Designed[SingleLTE, Certificate]):
-    """What came out for one entity: the mechanism, its certificate, and the numbers that a person asks for first.
+    """The solution for one entity: the mechanism, its certificate, and the main figures.
 
     `status` is "optimal", "heuristic", "baseline", "interrupted", or whatever a solver said. Besides the fields there
     are `mae`, `mse`, `baseline_mae`, `ordinary_mae`, `no_data_mae`, `gap`, `summary()` and `save(path)`.
@@ -79,7 +80,7 @@ class Solution(Designed[SingleLTE, Certificate]):
 
     mechanism: NoiseMatrix | AddedNoise
     told = ("status", "mae", "baseline_mae", "gap", "certificate.epsilon", "certificate.ordinary_epsilon")
-    fragment = "optdp.report.notebook:of_solution"
+    drawing = "optdp.single.pictures:pictures"
 
     @property
     def gap(self) -> float | None:
@@ -230,14 +231,14 @@ def check_target(problem: SingleLTE, path: Path) -> None:
 PROVED = 1e-6
 """A gap below which geometric noise counts as the optimum itself."""
 BEST_AS_IT_IS = "geometric noise: no mechanism of this kind is more accurate"
-ONLY_NOISE = "geometric noise is all that ordinary privacy leaves with these tails and never_worse"
+ONLY_NOISE = "with these tails and never_worse, ordinary privacy allows nothing better than geometric noise"
 CROWDED = (
-    "With ordinary privacy at epsilon itself and outputs in 0..n, an input in the middle can be better than under "
-    "geometric noise by about a factor of e^(-n epsilon / 2D) only, which is less than rounding needs."
+    "With ordinary privacy at epsilon itself and outputs in 0..n, the error of an input in the middle can be smaller "
+    "than with geometric noise by a factor of about e^(-n epsilon / 2D) at most, which is less than rounding needs."
 )
 FORCED = (
-    f"geometric noise: sums beyond {FULL_LIMIT:,} without a row of their own get it, and then ordinary privacy leaves "
-    "no choice for the others"
+    f"geometric noise: above {FULL_LIMIT:,}, sums without a row of their own get it, and ordinary privacy then "
+    "requires it for all others too"
 )
 
 
@@ -261,7 +262,7 @@ def solve_single(problem: SingleLTE, backend: str = "", progress: Progress = sil
                 return _only_noise(problem, progress, begin)
             if problem.form == "additive":
                 return _added(problem, progress, begin)
-            return _designed(problem, who.name, engine(), progress, begin)
+            return _designed(problem, who.name, engines(problem), progress, begin)
         except KeyboardInterrupt:
             return _baseline(problem, begin, "interrupted", "interrupted before a better mechanism was found")
 
@@ -280,9 +281,7 @@ def _only_noise(problem: SingleLTE, progress: Progress, begin: float) -> Solutio
     )
 
 
-def _designed(
-    problem: SingleLTE, backend: str, run: Callable[[NoiseLP, Progress], Draft], progress: Progress, begin: float
-) -> Solution:
+def _designed(problem: SingleLTE, backend: str, runs: Sequence[Run], progress: Progress, begin: float) -> Solution:
     failure, status, kept = "", "baseline", None
     truthful = solve_truthfully(problem, progress)
     if truthful is not None:
@@ -290,7 +289,7 @@ def _designed(
             problem=problem, mechanism=truthful[0], certificate=truthful[1], lower_bound=Fraction(0), status="optimal",
             note=_note(problem, truthful[1]), backend="optdp", engine="truthful", seconds=time.perf_counter() - begin,
         )  # fmt: skip
-    for margin in MARGINS:
+    for run, margin in product(runs, MARGINS):
         progress("formulating")
         lp = formulate(problem, margin, progress)
         try:
@@ -325,13 +324,17 @@ def _designed(
             continue
         seconds = time.perf_counter() - begin
         status = draft.status
-        if backend != "highs" and status == "optimal" and not _shown_optimal(value, bound):
+        bound, prices = (bound, draft.prices) if kept is None else kept
+        foreign = backend != "highs" or draft.engine == "plain"
+        if foreign and status == "optimal" and not _shown_optimal(value, bound):
             status = "feasible"
+        if bound is not None and draft.note == NO_DUALS:  # another draft has prices
+            draft = replace(draft, note="")
         used = "optdp" if problem.method == "shifting" or draft.engine in ("chain", "ordinary") else backend
         found = Solution(
             problem=problem, mechanism=matrix, certificate=certificate, lower_bound=bound, status=status,
             note=_note(problem, certificate, draft), backend=used, engine=draft.engine, seconds=seconds,
-            prices=draft.prices,
+            prices=prices,
         )  # fmt: skip
         return _not_worse_than_clamped(found, begin)
     noise = _baseline(problem, begin, status, f"geometric noise instead of the solver's answer: {failure}")
@@ -426,7 +429,7 @@ def _baseline(problem: SingleLTE, begin: float, status: str, note: str) -> Solut
             raise InfeasibleError(f"{CROWDED} Set never_worse = false.") from None
         remedy = " Set never_worse = false." if caps else ""
         raise InfeasibleError(
-            f"{note or 'Geometric noise does not do'}; and for geometric noise {error}{remedy}"
+            f"{note or 'Geometric noise is not enough'}; and for geometric noise {error}{remedy}"
         ) from None
     seconds = time.perf_counter() - begin
     return Solution(

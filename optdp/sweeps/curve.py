@@ -22,17 +22,26 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
+
+import numpy as np
 
 from optdp.errors import OptdpError, ProblemError
+from optdp.extras import install
 from optdp.files.atomic import write_bytes
 from optdp.files.models import Problem, Sweep
+from optdp.kind import Home
 from optdp.kinds import KINDS, find, solve
 from optdp.loading import ProblemFile, built, names_file
 from optdp.numbers.exact import show, shown, to_fraction
+from optdp.pictures.chart import Chart, PlottedCurve
+from optdp.pictures.pictured import Pictured
+from optdp.pictures.plot import draw
+from optdp.sheet import Listing, Sheet
 from optdp.sweeps.grid import Value, base_of, number, put
 from optdp.sweeps.pool import Row, solved_here
 from optdp.sweeps.run import Interrupted, solve_left
@@ -45,7 +54,8 @@ SHOWN = ("value", "lower")
 _POWER = re.compile(r"([a-z_0-9.]+)\^(?:(-?[0-9]{1,3})|\((-?[0-9]{1,3}(?:/[1-9][0-9]{0,2})?)\))")
 
 
-class Curve(NamedTuple):
+@dataclass(frozen=True)
+class Curve(Pictured):
     """Lines over the same places; None where a problem has no answer."""
 
     title: str
@@ -56,10 +66,28 @@ class Curve(NamedTuple):
     log_x: bool
     log_y: bool
     interrupted: bool = False
+    drawing: ClassVar[Home] = "optdp.sweeps.plot:of_curve"
 
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""
         return {"over": self.over, "unknown": self.unknown, "x": self.places, "series": dict(self.lines)}
+
+    def sheet(self) -> Sheet:
+        """What a person is shown: a row for each place."""
+        rows = tuple(
+            (f"{place:.6g}", *("none" if line[i] is None else f"{line[i]:.6g}" for line in self.lines.values()))
+            for i, place in enumerate(self.places)
+        )
+        return Sheet((("curve", self.title), ("drawn", self.unknown)), (Listing((self.over, *self.lines), rows),))
+
+    def chart(self) -> Chart:
+        """The lines as a picture."""
+        curves = tuple(
+            PlottedCurve(label, np.array([math.nan if value is None else value for value in line], dtype=np.float64))
+            for label, line in self.lines.items()
+        )
+        return Chart(0, curves, self.over, self.unknown, log=self.log_y, places=np.array(self.places, dtype=np.float64),
+                     log_across=self.log_x)  # fmt: skip
 
 
 def sweep(file: ProblemFile, progress: Progress | bool = False, points: int | None = None) -> Curve:
@@ -201,21 +229,12 @@ def write_picture(curve: Curve, path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         raise ProblemError(
-            "Pictures need matplotlib: pip install 'optdp[plot]'. Or write the numbers: --out curve.csv."
+            f"Pictures need matplotlib: {install('plot')}. Or write the numbers: --out curve.csv."
         ) from None
     figure = Figure(figsize=(7.0, 4.6), layout="constrained")
     axes = figure.add_subplot()
-    for label, line in curve.lines.items():
-        heights = [math.nan if value is None or (curve.log_y and value <= 0) else value for value in line]
-        axes.plot(curve.places, heights, label=label if label[:1] != "_" else f" {label}", linewidth=1.6)
-    axes.set_xlabel(curve.over)
-    axes.set_ylabel(curve.unknown)
+    draw(curve.chart(), axes)
     axes.set_title(curve.title, fontsize=10, parse_math=False)
-    axes.set_xscale("log" if curve.log_x else "linear")
-    axes.set_yscale("log" if curve.log_y and any(v for line in curve.lines.values() for v in line) else "linear")
-    axes.grid(visible=True, which="both", alpha=0.25)
-    for text in axes.legend(fontsize=8).get_texts():
-        text.set_parse_math(False)
     drawn, dated = io.BytesIO(), {".svg": "Date", ".pdf": "CreationDate"}.get(path.suffix)
     with rc_context({"svg.hashsalt": "optdp"}):  # the same curve is the same file
         figure.savefig(drawn, format=path.suffix[1:], metadata={dated: None} if dated else None)

@@ -233,4 +233,4 @@ def check_keys(base: Mapping[str, Any], grid: Grid) -> None:
                 named = ".".join(str(step) for step in defect["loc"])
                 last = str(defect["loc"][-1])
                 key = next((key for key in grid.values if key.split(".")[-1] == last), named)
-                raise ProblemError(f"Unknown key {key!r}. Remove it, or see: optdp schema.") from None
+                raise ProblemError(f"Unknown key {key!r}. Check its spelling; see: optdp schema.") from None

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from optdp.errors import ProblemError
+from optdp.extras import install
 from optdp.files.atomic import check_writable
 from optdp.numbers.exact import shown
+from optdp.pictures.chart import Chart
 from optdp.sweeps.curve import Curve, write_picture
+from optdp.sweeps.table import Rows
 
 PICTURES = (".svg", ".png", ".pdf")
 FIRST = ("mae", "value", "error", "epsilon", "delta", "seconds")
@@ -25,12 +29,28 @@ def check_picture(path: Path) -> None:
         raise ProblemError(f"--plot must end in {', '.join(PICTURES)}. Found {path.name!r}.")
     check_writable(path)
     if find_spec("matplotlib") is None:
-        raise ProblemError("Pictures need matplotlib: pip install 'optdp[plot]'. Or leave out --plot.")
+        raise ProblemError(f"Pictures need matplotlib: {install('plot')}. Or leave out --plot.")
 
 
 def drawn(rows: Sequence[Mapping[str, Any]], keys: Sequence[str], title: str, figure: str, path: Path) -> None:
     """Draw them; `keys` are those of the grid."""
     write_picture(curve_of(rows, keys, title, figure), path)
+
+
+def of_curve(curve: Curve) -> Mapping[str, Callable[[], Chart]]:
+    """A curve has one picture."""
+    return {"curve": curve.chart}
+
+
+def of_rows(found: Rows) -> Mapping[str, Callable[[], Chart]]:
+    """Every column of numbers that is not a key of the grid is a picture; the figure that counts is the first."""
+    names = [name for name in found[0] if name not in found.keys and any(_is_number(row[name]) for row in found)]
+    names.sort(key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+    return {name: partial(_chart, found, name) for name in names}
+
+
+def _chart(found: Rows, figure: str) -> Chart:
+    return curve_of(found, found.keys, "", figure).chart()
 
 
 def curve_of(rows: Sequence[Mapping[str, Any]], keys: Sequence[str], title: str, figure: str) -> Curve:

@@ -21,6 +21,7 @@ from typing import Any
 
 import optdp.work as work
 from optdp.errors import OptdpError, ProblemError, SolverError
+from optdp.extras import install
 from optdp.kinds import solve
 from optdp.loading import built
 from optdp.numbers.exact import shown
@@ -107,7 +108,7 @@ def local_pool(workers: int | None, points: int) -> Iterator[Callable[[Iterable[
             security = distributed.Security.temporary()  # others of this machine cannot join in
         except ImportError:
             raise ProblemError(
-                "Local workers need cryptography: pip install 'optdp[dask]'. Or solve one after another: --workers 0."
+                f"Local workers need cryptography: {install('dask')}. Or solve one after another: --workers 0."
             ) from None
         with ExitStack() as opened:
             try:
@@ -233,9 +234,7 @@ def dask_is_here() -> bool:
 
 
 def _dask() -> tuple[Any, ...]:
-    said = (
-        "A sweep over several processes needs dask: pip install 'optdp[dask]'. Or solve one after another: --workers 0."
-    )
+    said = f"A sweep over several processes needs dask: {install('dask')}. Or solve one after another: --workers 0."
     return needed("dask", "distributed", otherwise=said)
 
 

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import optdp.work as work
+from optdp import library
 from optdp.errors import ProblemError, SolverError
+from optdp.extras import install
 from optdp.files.atomic import check_apart, write_bytes
 from optdp.files.models import named_file
 from optdp.kinds import KINDS
@@ -25,7 +27,7 @@ from optdp.loading import beside, load_file, named, names_file, validated
 from optdp.numbers.exact import shown
 from optdp.sweeps.grid import Grid, Value, base_of, check_keys, put
 from optdp.sweeps.pool import Finished, Row, Task, cluster_pool, dask_is_here, local_pool, solved_here
-from optdp.sweeps.table import WRITERS, Journal, check_out, journal, rows_of
+from optdp.sweeps.table import WRITERS, Journal, Rows, check_out, journal, rows_of
 from optdp.work import Progress, Stopped, reporting
 
 Say = Callable[[str], None]
@@ -74,7 +76,7 @@ class Points:
 class Swept:
     """The rows of a sweep, and how they came about."""
 
-    rows: list[Row]
+    rows: Rows
     kept: int
     """How many points an earlier run had finished."""
     seconds: float
@@ -103,23 +105,23 @@ def sweep(
     allow_outside: bool = False,
     progress: Progress | bool = False,
     deadline: float | None = None,
-) -> list[Row]:
+) -> Rows:
     """Solve a problem at every point of a grid.
 
     Parameters
     ----------
     problem : str, Path, mapping or problem
-        A problem file, its content as a mapping, or a problem such as SingleLTE.
+        A problem file or a name, the content of a file as a mapping, or a problem such as SingleLTE.
     grid : mapping
         Keys of the problem's file (`"population.p"`) with lists of values.
     out : str or Path, optional
-        Write the table there (.parquet, .csv, .jsonl); an interrupted sweep goes on where it stopped.
+        Write the table there (.parquet, .csv, .jsonl); an interrupted sweep continues where it stopped.
     scheduler : str, optional
         The address of a dask cluster that solves the points.
     workers : int, optional
         Processes on this machine; 0 solves all points in this process and needs no dask.
     fresh : bool
-        Begin again instead of going on.
+        Start over instead of continuing.
     allow_outside : bool
         Whether the files that a problem file or its grid name may lie outside the problem file's folder.
     progress : bool or callable
@@ -142,23 +144,24 @@ def sweep(
     """
     place = None if out is None else Path(out)
     plan = plan_of(problem, Grid.of(grid), allow_outside)
-    with reporting(progress) as say, work.deadline(deadline) as clock:
-        try:
+    clock = work.Clock.of(deadline)
+    try:
+        with reporting(progress) as say, work.deadline(clock):
             return run(plan, place, scheduler, workers, fresh, say).rows
-        except Interrupted as stopped:
-            if not clock.rung:
-                raise
-            kept = "The same call goes on from there." if place is not None and stopped.done else "Allow more time."
-            raise SolverError(
-                f"{stopped.why}; {stopped.done:,} of {stopped.points:,} points are done. {kept}"
-            ) from None
+    except (Interrupted, work.DeadlineReached) as stopped:
+        if not clock.rung:
+            raise
+        if isinstance(stopped, work.DeadlineReached):
+            raise SolverError(stopped.advice) from None
+        kept = "The same call goes on from there." if place is not None and stopped.done else "Allow more time."
+        raise SolverError(f"{stopped.why}; {stopped.done:,} of {stopped.points:,} points are done. {kept}") from None
 
 
 def plan_of(problem: Any, grid: Grid, allow_outside: bool = False) -> Points:
     """The problem and the grid, keys checked."""
     folder = Path.cwd()
     if isinstance(problem, str | os.PathLike):
-        path = Path(os.path.abspath(problem))
+        path = Path(os.path.abspath(library.place(problem)))
         data, folder = load_file(path, allow_outside=allow_outside).data, path.parent
     elif isinstance(problem, Mapping):
         data, allow_outside = problem, True
@@ -239,6 +242,6 @@ def _pool(scheduler: str | None, workers: int | None, points: int, warn: Say) ->
     if scheduler is not None:
         return cluster_pool(scheduler, warn)
     if workers is None and not dask_is_here():
-        warn("dask is not installed: one point after another, in this process. Every core: pip install 'optdp[dask]'")
+        warn(f"dask is not installed: one point after another, in this process. Every core: {install('dask')}")
         workers = 0
     return nullcontext(solved_here) if workers == 0 else local_pool(workers, points)

@@ -12,21 +12,54 @@ import io
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from optdp.errors import ProblemError
+from optdp.extras import install
 from optdp.files.atomic import check_writable, name_of
+from optdp.kind import Home
+from optdp.objects import short
+from optdp.pictures.pictured import Pictured
+from optdp.sheet import Listing, Sheet
 from optdp.sweeps.grid import Grid, column
 from optdp.sweeps.pool import Row, needed
 
 LAST = ("sha256", "error")
+QUIET = ("seconds", "note", "meaning", *LAST)
+"""Columns that a notebook does not show."""
+MOST_COLUMNS = 6
+"""Figures that a notebook shows of a point."""
 
 
-def rows_of(grid: Grid, done: Mapping[int, Mapping[str, Any]]) -> list[Row]:
+class Rows(Pictured, list[Row]):
+    """The rows of a sweep: a list of mappings, which pandas and polars make tables of.
+
+    Parameters
+    ----------
+    rows : the rows.
+    keys : the keys of the grid, which are the first columns.
+    """
+
+    drawing: ClassVar[Home] = "optdp.sweeps.plot:of_rows"
+
+    def __init__(self, rows: Iterable[Row] = (), keys: Sequence[str] = ()) -> None:
+        super().__init__(rows)
+        self.keys = tuple(keys)
+
+    def sheet(self) -> Sheet:
+        """What a person is shown: the grid, how each point ended, and what differs between the points."""
+        first = (*self.keys, "status")
+        others = [name for name in (self[0] if self else ()) if name not in (*first, *QUIET)]
+        head = (*first, *[name for name in others if len({str(row[name]) for row in self}) > 1][:MOST_COLUMNS])
+        rows = tuple(tuple("" if row[name] is None else short(row[name]) for name in head) for row in self)
+        return Sheet((), (Listing(head, rows),))
+
+
+def rows_of(grid: Grid, done: Mapping[int, Mapping[str, Any]]) -> Rows:
     """One flat row for each point; all rows have the same columns, None where a point has no such figure.
 
     First the grid's keys, then `status` and `seconds`, the figures as `optdp solve --json` has them, `sha256`, `error`.
@@ -39,7 +72,7 @@ def rows_of(grid: Grid, done: Mapping[int, Mapping[str, Any]]) -> list[Row]:
         for name in done[i]["figures"]:
             if name not in names:
                 names[name] = f"solution.{name}" if name in reserved else name
-    rows = []
+    rows = Rows(keys=list(grid.values))
     for i, point in enumerate(grid):
         found = done[i]
         row: Row = {key: shown[key][value] for key, value in point.items()}
@@ -90,7 +123,7 @@ def check_out(out: Path) -> None:
 
 
 def _pyarrow() -> tuple[Any, ...]:
-    said = "Parquet needs pyarrow: pip install 'optdp[parquet]'. Or write .csv or .jsonl, which need nothing."
+    said = f"Parquet needs pyarrow: {install('parquet')}. Or write .csv or .jsonl, which need nothing."
     return needed("pyarrow", "pyarrow.parquet", otherwise=said)
 
 

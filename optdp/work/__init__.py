@@ -7,7 +7,7 @@ signal ends the process at once.
 
 What is being done is told to a `Progress`. On stderr it becomes plain lines, for logs, where nothing can be drawn over:
 nothing in the first seconds; then the latest text when it has changed, but not too often; and a sign of life while one
-call takes long. A thread of its own prints them.
+call takes long. A thread of its own prints them. A notebook shows the same below the cell.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from types import FrameType
 from typing import Any, TextIO
 
 from optdp.errors import ProblemError
+from optdp.work.notebook import Shown, shower
 
 Progress = Callable[[str], None]  # is told what is being done
 
@@ -207,14 +208,14 @@ _clock: ContextVar[Clock | None] = ContextVar("clock", default=None)
 
 
 @contextmanager
-def deadline(seconds: float | None) -> Iterator[Clock]:
+def deadline(seconds: float | Clock | None) -> Iterator[Clock]:
     """A context whose work ends after so many seconds, with the best so far: `with deadline(10): solve(problem)`.
 
     In the main thread a timer ends it wherever it is. In other threads it ends at the next `check`. Of one deadline
-    within another the earlier one counts.
+    within another the earlier one counts. Whoever answers the end brings the clock, as it may ring at once.
     """
-    clock, outer = Clock.of(seconds), _clock.get()
-    if seconds is None or (outer is not None and not outer.rung and outer.end <= clock.end):
+    clock, outer = seconds if isinstance(seconds, Clock) else Clock.of(seconds), _clock.get()
+    if clock.seconds == math.inf or (outer is not None and not outer.rung and outer.end <= clock.end):
         yield clock
         return
     token = _clock.set(clock)
@@ -409,11 +410,12 @@ class Lines:
 
 @contextmanager
 def lines() -> Iterator[Progress]:
-    """A `Progress` that prints to stderr until the context is left."""
-    if sys.stderr is None:
+    """A `Progress` that prints to stderr until the context is left; in a notebook it shows itself below the cell."""
+    display = shower()
+    if display is None and sys.stderr is None:
         yield lambda _: None
         return
-    printer = Lines(sys.stderr)
+    printer = Lines(sys.stderr) if display is None else Shown(display)
     try:
         yield printer
     finally:

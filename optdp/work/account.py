@@ -74,9 +74,9 @@ def spend(steps: float, what: str) -> None:
     if steps > found[0]:  # not charged: whoever can do without goes on with what is left
         asked = found[1] + (steps - found[0]) / STEPS
         raise EffortError(
-            f"A file may ask for about {found[1]:,.9g} seconds of work. Found {asked:,.3g} or more, most recently for "
-            f"{what}. If you know who made it and can wait, write: optdp --patience SECONDS, and then the command "
-            "(in Python, limited(SECONDS))."
+            f"This file needs {asked:,.3g} seconds of work or more, most recently for {what}; the limit is about "
+            f"{found[1]:,.9g}. If you trust its source and can wait, raise the limit: optdp --patience SECONDS, "
+            "followed by the command (in Python: limited(SECONDS))."
         )
     found[0] -= steps
 

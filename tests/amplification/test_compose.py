@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations_with_replacement, permutations, product
@@ -17,6 +18,7 @@ from optdp.amplification.bounds import BOUNDS, FINE, Setting
 from optdp.amplification.calibrate import Question, answer
 from optdp.amplification.compose import composed_delta, losses_of, privacy_loss
 from optdp.amplification.randomizers import Randomizer
+from optdp.extras import install
 from tests.amplification import oracle
 
 pytest.importorskip("dp_accounting", reason="composition needs dp-accounting")
@@ -241,7 +243,7 @@ def test_refusals() -> None:
 
 def test_without_dp_accounting_one_line_says_what_to_install(missing: Callable[..., None]) -> None:
     missing("dp_accounting.pld.pld_pmf", "dp_accounting.pld.privacy_loss_distribution")
-    with pytest.raises(ProblemError, match=r"pip install 'optdp\[accounting\]'"):
+    with pytest.raises(ProblemError, match=re.escape(install("accounting"))):
         composed_epsilon(Setting(KRR(3), 1.0, 10), 2, 1e-6)
     with pytest.raises(ProblemError, match="dp-accounting"):
         privacy_loss(Setting(KRR(3), 1.0, 10))

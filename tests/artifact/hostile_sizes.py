@@ -24,7 +24,6 @@ CLAIM = {
     "mae": "1e299",
     "mse": "1e299",
     "worst_error": "1e299",
-    "baseline_mae": "1e299",
     "never_worse": False,
 }
 """A claim that nearly every table keeps, so that all of it has to be looked at."""
@@ -218,7 +217,8 @@ def large_plans(folder: Path, random: Random) -> list[str]:
     for document in forgery.parties:
         document["claim"].update(own)
     forgery.plan["claim"]["parties"] = [own] * count
-    forgery.plan["claim"].update(epsilon="1e9", mae="1e299", mse="1e299", baseline_mae="1e299", lower_bound=None)
+    forgery.plan["claim"].update(epsilon="1e9", mae="1e299", mse="1e299", lower_bound=None)
+    del forgery.plan["claim"]["baseline_mae"]  # which would have to be right
     forgery.plan["provenance"] = {}
     place = folder / "plan"
     place.mkdir()

@@ -186,11 +186,11 @@ def test_a_change_under_the_old_digest_is_noticed(sample: Artifact) -> None:
     for name in ("problem", "claim", "provenance"):
         document = json.loads(to_json(sample))
         document[name]["added"] = "x"
-        assert "changed or cut" in refused(as_written(document))
+        assert "changed or cut off" in refused(as_written(document))
     document = json.loads(to_json(sample))
     document["weights"][0][0][1] -= 1
     document["weights"][0][1][1] += 1
-    assert "changed or cut" in refused(as_written(document))
+    assert "changed or cut off" in refused(as_written(document))
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,13 @@ def test_a_claim_of_what_nobody_recomputes(key: str, tmp_path: Path) -> None:
     assert codes(document, tmp_path / "a.json") == (2, 2)
 
 
+@pytest.mark.parametrize("by", ["1.001", "0.999"])
+def test_a_claim_that_flatters_by_what_it_is_compared_with(by: str, tmp_path: Path) -> None:
+    document = artifact()
+    document["claim"]["baseline_mae"] = decimal_up(Fraction(document["claim"]["baseline_mae"]) * Fraction(by))
+    assert codes(document, tmp_path / "a.json") == (1, 1)
+
+
 # ---------------------------------------------------------------------- bounds
 
 

@@ -107,6 +107,7 @@ def loosened(document: Document, random: Random) -> None:
     """A large epsilon, so that who watches and how is all that can be at fault."""
     epsilon = random.choice(["2", "5", "9"])
     document["problem"]["epsilon"] = document["claim"]["epsilon"] = epsilon
+    document["claim"].pop("baseline_mae", None)  # which must be right
     watching = document["problem"].get("observer")
     if isinstance(watching, list) and len(watching) > 1:
         document["claim"]["observed"] = [epsilon] * len(watching)
@@ -299,3 +300,4 @@ def watched(forgery: plans.Forgery, random: Random) -> None:
         problem["epsilon"] = "9"
         for claim in forgery.claims():
             claim["epsilon"] = "9"
+            claim.pop("baseline_mae", None)  # which must be right

@@ -6,7 +6,6 @@ import json
 import math
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -42,6 +41,7 @@ from optdp.numbers.pmf import ExactPmf
 from optdp.single.format import write
 from tests.command_line import in_process
 from tests.planted import EVENTS, plant
+from tests.processes import runs
 
 ROOT = Path(__file__).resolve().parents[2]
 Integers = NDArray[np.int64]
@@ -424,15 +424,13 @@ def test_a_bad_command_is_refused_in_a_line(name: str) -> None:
 
 
 def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
-    marker = tmp_path / "late"
+    child = tmp_path / "child"
     for code in ("import time; time.sleep(3600)", "import os, time; os.close(1); os.close(2); time.sleep(3600)"):
         with pytest.raises(ProblemError, match=r"within --timeout 0\.5 s"):
             Command.parse(python(code), timeout=0.5)(np.array([1]))
-    child = f"sh -c '(sleep 2; touch {marker}) & sleep 60'"
     with pytest.raises(ProblemError, match="within --timeout"):
-        Command.parse(child, timeout=0.5)(np.array([1]))
-    time.sleep(2.5)
-    assert not marker.exists()
+        Command.parse(f"sh -c 'sleep 1000 & echo $! > {child}; wait'", timeout=3)(np.array([1]))
+    assert not runs(int(child.read_text()))
 
 
 @pytest.mark.parametrize(

@@ -79,10 +79,11 @@ def peer(problem: MultiLTE, margin: int, sweeps: int) -> tuple[float, float, flo
 
 def large_plans(quick: bool) -> None:
     """The plans of the library that take minutes: time, error and bound."""
-    from optdp.loading import library, load_file
+    from optdp import library
+    from optdp.loading import load_file
 
     table = Table("file", "people", "geometric", "optdp", "eps proved", "bound", "seconds")
-    for path in library():
+    for path in library.problems().values():
         problem = load_file(path, allow_outside=True).problem
         if not isinstance(problem, MultiLTE) or sum(party.last for party in problem.parties) <= 2000 or quick:
             continue

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from importlib import import_module
 from math import nextafter
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,8 @@ from optdp import (
     Solution,
     solve,
 )
-from optdp.bridges.opendp import measurement, measurement_from
+from optdp.bridges.opendp import in_context, measurement, measurement_from
+from optdp.extras import install
 from tests.bridges.tables import exact_epsilon, law, table
 
 pytest.importorskip("opendp")
@@ -194,5 +197,27 @@ def test_who_has_not_agreed_is_told_what_to_say(count: Solution) -> None:
 
 def test_without_opendp_the_extra_is_named(count: Solution, missing: Callable[..., None]) -> None:
     missing("opendp.prelude")
-    with pytest.raises(ProblemError, match=r"pip install 'optdp\[opendp\]'"):
+    with pytest.raises(ProblemError, match=re.escape(install("opendp"))):
         count.to_opendp()
+
+
+def test_a_query_of_a_context(dp: Any, count: Solution, tmp_path: Path) -> None:
+    """It costs the ordinary epsilon, is refused where less is left, and comes after whole numbers alone."""
+    in_context()
+    in_context()  # twice does no harm
+
+    def context(epsilon: float) -> Any:
+        return dp.Context.compositor(
+            data=["a"] * 7, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=epsilon),
+            split_evenly_over=1, domain=dp.vector_domain(dp.atom_domain(T=str)),
+        )  # fmt: skip
+
+    count.save(tmp_path / "a.json")
+    for given in (count, str(tmp_path / "a.json"), tmp_path / "a.json"):
+        assert isinstance(context(1.0).query().count().optdp(given).release(), int)
+    with pytest.raises(import_module("opendp.mod").OpenDPException, match="insufficient budget"):
+        context(0.9).query().count().optdp(count).release()
+    with pytest.raises(ProblemError, match="after a count or a sum of whole numbers"):
+        context(1.0).query().optdp(count)
+    with pytest.raises(CertificateError, match="ordinary epsilon is infinite"):
+        context(1.0).query().count().optdp(solve(SingleLTE(Population.binomial(9, "0.3"), "0.5")))

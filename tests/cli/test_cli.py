@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
+import typer
 
+from optdp.cli.main import app
+from optdp.extras import install
 from tests.command_line import in_process
 from tests.spelling import as_written
 
@@ -35,7 +41,7 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = optdp("solve", SICK_LEAVE, "--out", path)
     assert done.returncode == 0, done.stderr
     assert "0.943506" in done.stdout
-    assert "belief about one person" in done.stdout
+    assert "teach about any person" in done.stdout
     return path
 
 
@@ -69,7 +75,7 @@ def test_verify_sample_export(artifact: Path, tmp_path: Path) -> None:
         assert (tmp_path / name).stat().st_size > 0
     done = optdp("verify", tmp_path / "a.npz")
     assert done.returncode == 2
-    assert ".npz is an export" in done.stderr
+    assert ".npz files are exports" in done.stderr
 
 
 def test_compare_shows_the_real_epsilon_before_and_after() -> None:
@@ -85,13 +91,31 @@ def test_compare_shows_the_real_epsilon_before_and_after() -> None:
         assert row["mae"] == pytest.approx(0.317242, rel=1e-3)
 
 
+def test_a_shell_completes_the_names_of_problems() -> None:
+    program = shutil.which("optdp", path=sysconfig.get_path("scripts"))
+    assert program
+    asked = {"_OPTDP_COMPLETE": "complete_bash", "COMP_WORDS": "optdp solve paper-a/two-h", "COMP_CWORD": "2"}
+    done = subprocess.run([program], capture_output=True, text=True, env={**os.environ, **asked}, check=False)
+    assert done.stdout.split() == ["paper-a/two-halls-divisible"]
+
+
 def test_lists() -> None:
-    assert "sick-leave.toml" in optdp("problems").stdout
+    assert "sick-leave " in optdp("problems").stdout
     assert "single-lte" in optdp("kinds").stdout
     schema = json.loads(optdp("schema").stdout)
     assert "population" in schema["$defs"]["SingleLTEFile"]["properties"]
     assert "parties" in schema["$defs"]["MultiLTEFile"]["properties"]
     assert optdp("--help").returncode == 0
+
+
+def test_no_help_has_words_in_square_brackets() -> None:
+    """The terminal would take them for markup and leave them out."""
+    groups = [typer.main.get_command(app)]
+    commands = [command for group in groups for command in group.commands.values()]  # type: ignore[attr-defined]
+    commands += [one for command in commands for one in getattr(command, "commands", {}).values()]
+    helps = [(c.name, text) for c in commands for text in (c.help, *(getattr(p, "help", "") for p in c.params))]
+    assert len(helps) > 100
+    assert [(name, text) for name, text in helps if re.search(r"\[[a-z]+\]", text or "")] == []
 
 
 HEAD = 'kind = "single-lte"\nepsilon = "0.3"\n'
@@ -128,7 +152,7 @@ BINOMIAL = '[population]\nkind = "binomial"\nn = 10\np = "0.5"\n'
         (HEAD + "total = {epsilon = 4, delta = 1e-6}\n" + BINOMIAL, "Found no releases"),
         (HEAD + "releases = 0\ntotal = {epsilon = 4}\n" + BINOMIAL, "releases must"),
         (HEAD + "releases = 12\ntotal = {epsilon = 4, delta = 1.5}\n" + BINOMIAL, "delta of total must be"),
-        (HEAD + 'releases = 12\ntotal = {epsilon = "0.2"}\n' + BINOMIAL, "what the total leaves for each release"),
+        (HEAD + 'releases = 12\ntotal = {epsilon = "0.2"}\n' + BINOMIAL, "leaves for each of 12 releases"),
         (HEAD + "releases = 2\ntotal = {epsilon = 4}\nfallback_epsilon = 1\n" + BINOMIAL, "Remove one of them"),
         (HEAD + "releases = 2\ntotal = {delta = 1e-6}\n" + BINOMIAL, "total"),
     ],
@@ -151,8 +175,8 @@ def test_bad_options(artifact: Path, tmp_path: Path) -> None:
         (("solve", SICK_LEAVE, "--out", tmp_path / "no" / "where.json"), 2, "folder"),
         (("solve", SICK_LEAVE, "--out", tmp_path), 2, "folder"),
         (("solve", SICK_LEAVE, "--backend", "magic"), 2, "highs, highs-simplex"),
-        (("solve", SICK_LEAVE, "--backend", "cvxpy:MAGIC"), 2, "There are: highs,"),
-        (("solve", SICK_LEAVE, "--backend", "mosek"), 2, "pip install Mosek"),
+        (("solve", SICK_LEAVE, "--backend", "cvxpy:MAGIC"), 2, "Installed here: highs,"),
+        (("solve", SICK_LEAVE, "--backend", "mosek"), 2, install(package="Mosek")),
         (("solve", SICK_LEAVE, "--backend", "scipy", "--option", "nonsense=1"), 2, "nonsense"),
         (("solve", SICK_LEAVE, "--backend", "scipy", "--option", "presolve"), 2, "NAME=VALUE"),
         (("solve", SICK_LEAVE, "--option", "presolve=off"), 2, "highs-simplex"),

@@ -78,8 +78,9 @@ def test_names_of_files(name: str, tmp_path: Path, call: Callable[..., Done], mo
 def test_titles_labels_and_columns(
     name: str, tmp_path: Path, call: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "problems").mkdir()
-    (tmp_path / "problems" / "p.toml").write_text(f"title = '{name}'\nsource = 'by {name}'\n{SINGLE}")
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "p.toml").write_text(f"title = '{name}'\nsource = 'by {name}'\n{SINGLE}")
+    monkeypatch.setattr("optdp.library.FOLDER", tmp_path)
     monkeypatch.chdir(tmp_path)
     assert call("problems").out.count(name) == 2
     (tmp_path / "h.toml").write_text(LABELS + f"labels = ['{name}', 'b']\n")
@@ -104,8 +105,9 @@ def test_messages_of_others(name: str, tmp_path: Path, call: Callable[..., Done]
 
 
 def test_control_codes_never_reach_the_terminal(tmp_path: Path, call: Callable[..., Done], monkeypatch: Any) -> None:
-    (tmp_path / "problems").mkdir()
-    (tmp_path / "problems" / "p.toml").write_text('title = "a\\u001b[31m\\u0007\\u202e"\nsource = "s"\n' + SINGLE)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "p.toml").write_text('title = "a\\u001b[31m\\u0007\\u202e"\nsource = "s"\n' + SINGLE)
+    monkeypatch.setattr("optdp.library.FOLDER", tmp_path)
     monkeypatch.chdir(tmp_path)
     done = call("problems")
     assert "a?[31m??" in done.out

@@ -79,7 +79,7 @@ def test_a_problem_reads_nothing_outside_its_folder(key: str, home: Path, call: 
     command = ("curve", "--out", home / "c.csv") if key == "series" else ("solve",)
     for name in ways_out(home, "named"):
         (home / "p.toml").write_text(named(NAMING[key], name))
-        call(command[0], home / "p.toml", *command[1:]).refused("must lie in its folder or below it")
+        call(command[0], home / "p.toml", *command[1:]).refused("in its own folder or below it")
         said = call(command[0], home / "p.toml", *command[1:]).err
         assert "--allow-outside" in said
         assert name in said
@@ -99,7 +99,7 @@ def test_a_neighbour_whose_name_begins_alike_is_outside(home: Path) -> None:
     (home.parent / "homely").mkdir()
     (home.parent / "homely" / "x.csv").write_text("x\n1\n2\n")
     (home / "p.toml").write_text(named(POINTS, "../homely/x.csv"))
-    with pytest.raises(ProblemError, match="in its folder or below"):
+    with pytest.raises(ProblemError, match="in its own folder or below"):
         optdp.load(home / "p.toml")
 
 
@@ -129,9 +129,9 @@ def test_compare_run_sweep_and_curve_ask_too(home: Path, call: Callable[..., Don
 
 
 def test_listing_problems_reads_nothing(home: Path, call: Callable[..., Done], monkeypatch: pytest.MonkeyPatch) -> None:
-    (home / "problems").mkdir()
-    (home / "problems" / "p.toml").write_text('title = "outside"\n' + named(POINTS, "/no/such/file"))
-    monkeypatch.chdir(home)
+    (home / "own").mkdir()
+    (home / "own" / "p.toml").write_text('title = "outside"\n' + named(POINTS, "/no/such/file"))
+    monkeypatch.setattr("optdp.library.FOLDER", home)
     done = call("problems")
     assert done.code == 0, done
     assert "outside" in done.out
@@ -143,7 +143,7 @@ def test_an_order_reads_nothing_outside_its_folder(home: Path, call: Callable[..
     assert call("solve", home / "p.toml", "--out", home / "order.json").err == ""
     done = call("solve", home / "p.toml", "--out", away / "order.json")
     assert done.code == 0
-    assert "needs --allow-outside" in " ".join(done.err.split())
+    assert "use --allow-outside" in " ".join(done.err.split())
     held = json.loads((home / "order.json").read_text())
     (away / "x.csv").write_text("x\n1\n2\n5\n")
     orders = [away / "order.json"]
@@ -154,7 +154,7 @@ def test_an_order_reads_nothing_outside_its_folder(home: Path, call: Callable[..
         rest = json.loads(sealed(document))
         orders[-1].write_text(json.dumps(rest, sort_keys=True, separators=(",", ":")) + "\n")
     for order in orders:
-        with pytest.raises(ProblemError, match="in its folder or below it"):
+        with pytest.raises(ProblemError, match="in its own folder or below it"):
             verify_order(order)
         with pytest.raises(Refused, match="--allow-outside"):
             recheck(order)
@@ -186,7 +186,7 @@ def test_an_artifact_names_no_files(home: Path, tmp_path: Path) -> None:
     (tmp_path / "b.json").write_bytes(sealed(held | {"problem": spec}))
     with pytest.raises(ArtifactError) as caught:
         optdp.verify(tmp_path / "b.json")
-    assert "kind must be single-lte here" in str(caught.value)
+    assert "kind must be 'single-lte' here" in str(caught.value)
     assert "9f3b" not in str(caught.value)
 
 

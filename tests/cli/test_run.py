@@ -253,7 +253,9 @@ def test_compare_of_what_is_not_given(text: str, option: tuple[str, ...], optdp:
 
 def test_compare_is_not_for_the_others(optdp: Any, folder: Folder) -> None:
     for text in (HISTOGRAM, SUM):
-        optdp("compare", folder.problem(text)).refused("compare is for single-lte, multi-lte and metric-shuffle")
+        optdp("compare", folder.problem(text)).refused(
+            "compare is for single-lte, multi-lte, metric-shuffle and order-shuffle"
+        )
 
 
 # ------------------------------------------------------------------------------------------------------- problem files
@@ -280,7 +282,7 @@ def test_compare_is_not_for_the_others(optdp: Any, folder: Folder) -> None:
         (METRIC.replace("epsilon = 0.5", "epsilon = inf"), "epsilon"),
         (METRIC.replace("epsilon = 0.5", 'epsilon = "much"'), "epsilon"),
         (METRIC.replace("epsilon = 0.5\n", ""), "epsilon is missing"),
-        (METRIC + "p = 0.1\n", "p is no parameter of geo"),
+        (METRIC + "p = 0.1\n", "geo has no parameter p"),
         (METRIC + "max_distance = 0\n", "max_distance"),
         (METRIC + 'shuffler = "gone"\n', "honest, compromised"),
         (METRIC + 'mae = 0.01\nquery = "average"\n', "The least n is"),
@@ -290,11 +292,11 @@ def test_compare_is_not_for_the_others(optdp: Any, folder: Folder) -> None:
         (HISTOGRAM + 'estimator = "guess"\n', "estimator"),
         (HISTOGRAM + 'labels = ["a", "a", "b"]\n', "twice"),
         (HISTOGRAM.replace("n = 40", "n = 4.5"), "n"),
-        (HISTOGRAM.replace("epsilon = 1\n", ""), "left out"),
+        (HISTOGRAM.replace("epsilon = 1\n", ""), "Left out"),
         (SUM + "colour = 1\n", "colour"),
         (SUM.replace("high = 2", "high = -2"), "low must be below high"),
         (SUM.replace("n = 40\n", ""), "average_mse"),
-        (SUM + "gamma = 0.5\n", "gamma is for one k"),
+        (SUM + "gamma = 0.5\n", "gamma needs a k"),
         (SUM.replace("n = 40", 'n = "x"'), "n"),
     ],
 )
@@ -402,11 +404,11 @@ def test_bad_paths_and_options(optdp: Any, folder: Folder) -> None:
     link = folder.path / "sub" / "link.csv"
     link.symlink_to(data)
     for args, words in (
-        ((*base, "--out", folder.path / "no" / "e.json"), "folder that can be written"),
-        ((*base, "--out", sub), "must be a file. Found the folder"),
-        ((*base, "--out", data), "--out must be a file of its own. Found that it is --data"),
-        ((*base, "--out", link), "--out must be a file of its own"),
-        ((*base, "--out", problem), "Found that it is the problem"),
+        ((*base, "--out", folder.path / "no" / "e.json"), "to the folder"),
+        ((*base, "--out", sub), "must be a file. "),
+        ((*base, "--out", data), "--out would overwrite --data"),
+        ((*base, "--out", link), "--out would overwrite"),
+        ((*base, "--out", problem), "would overwrite the problem"),
         ((*base, "--out", folder.path / ("e" * 300)), "--out must be a name that can be written"),
         (("run", problem, "--data", sub, "--column", "x", "--out", folder.out), "regular file"),
         (("run", problem, "--data", folder.path / "none.csv", "--column", "x", "--out", folder.out), "none.csv"),

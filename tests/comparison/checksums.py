@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from optdp import library
 from optdp.comparison import sets
 
 if __name__ == "__main__":
@@ -11,5 +10,5 @@ if __name__ == "__main__":
     lines = [
         f'"{name}" = "{sets.checksum(problem)}"\n' for name, problem in sorted(found.items()) if sets.summed(problem)
     ]
-    Path("problems", sets.FOLDER, sets.CHECKSUMS).write_text("".join(lines))
+    library.sets()[sets.CHECKSUMS].write_text("".join(lines))
     print(f"{len(lines)} of {len(found)} programs have a checksum")

@@ -18,6 +18,7 @@ from optdp.comparison.machine import head
 from optdp.comparison.results import Results
 from optdp.comparison.rows import KINDS, OPTIONAL, Row
 from optdp.errors import ArtifactError, OptdpError, ProblemError
+from optdp.kinds import kind_of
 from optdp.single.problem import SingleLTE
 from tests.command_line import Done
 
@@ -160,7 +161,7 @@ def test_every_set_is_whole() -> None:
         assert found.about.endswith(".")
         for member in found.members:
             assert member.why.endswith(".")
-            assert member.problem.kind in ("single-lte", "multi-lte")
+            assert kind_of(member.problem).measure
 
 
 def test_the_checksums_are_those_of_the_programs() -> None:
@@ -192,9 +193,9 @@ def test_a_checksum_is_that_of_the_file_that_formulate_writes(command: Callable[
     ],
 )
 def test_bad_sets_are_one_line(text: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "problems" / "sets").mkdir(parents=True)
-    (tmp_path / "problems" / "sets" / "bad.toml").write_text(text)
-    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sets").mkdir()
+    (tmp_path / "sets" / "bad.toml").write_text(text)
+    monkeypatch.setattr("optdp.library.FOLDER", tmp_path)
     with pytest.raises(ProblemError, match=words):
         sets.problem_set("bad")
     with pytest.raises(ProblemError, match="There are: bad"):
@@ -204,14 +205,15 @@ def test_bad_sets_are_one_line(text: str, words: str, tmp_path: Path, monkeypatc
 def test_the_command_refuses_in_one_line(command: Callable[..., Done], tmp_path: Path) -> None:
     (tmp_path / "cut.jsonl").write_bytes(results.as_jsonl(SMALL)[:-9])
     (tmp_path / "good.jsonl").write_bytes(results.as_jsonl(SMALL))
+    (tmp_path / "p.toml").touch()
     for words, *arguments in (
         ("one of the three",),
         ("Unknown problem set 'none'", "--set", "none"),
-        ("cut or changed", tmp_path / "cut.jsonl"),
-        ("files of both", tmp_path / "good.jsonl", tmp_path / "p.toml"),
+        ("cut off or changed", tmp_path / "cut.jsonl"),
+        ("both problem files and files of results", tmp_path / "good.jsonl", tmp_path / "p.toml"),
         (".html or .md", tmp_path / "good.jsonl", "--report", tmp_path / "a.pdf"),
         (".parquet or .jsonl", "--set", "smoke", "--out", tmp_path / "a.csv"),
-        ("file of its own", tmp_path / "good.jsonl", "--out", tmp_path / "good.jsonl"),
+        ("would overwrite", tmp_path / "good.jsonl", "--out", tmp_path / "good.jsonl"),
         ("--repeat must be", "--set", "smoke", "--repeat", 0),
         ("NAME=VALUE", "--set", "smoke", "--option", "x"),
     ):

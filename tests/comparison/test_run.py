@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,6 +15,7 @@ from optdp.numbers.exact import precision
 from optdp.programs import backends
 from optdp.single.lp import formulate
 from tests.comparison import toys
+from tests.processes import runs
 
 PROBLEM = SingleLTE(Population.binomial(8, "0.3"), "0.5", tail="none")
 
@@ -36,20 +35,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Row]]:
         child = int((home / "child").read_text())
         assert [row.backend for row in found] == names
         yield {row.backend.removeprefix("toy-"): row for row in found}
-    assert not _runs(child)
-
-
-def _runs(pid: int) -> bool:
-    """Whether a process runs; it may take a moment to be gone."""
-    for _ in range(100):
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return False
-            os.kill(pid, 0)
-        except (ProcessLookupError, FileNotFoundError):
-            return False
-        time.sleep(0.05)
-    return True
+    assert not runs(child)
 
 
 @pytest.mark.parametrize(

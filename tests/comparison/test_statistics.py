@@ -94,6 +94,18 @@ def test_ours_against_the_best_other() -> None:
     assert [one.ratio for one in apart.against()] == [None, None]
 
 
+def test_where_all_others_ran_into_their_limit_ours_is_faster_by_more_than_that() -> None:
+    """Not if one of them ended otherwise, nor if ours is not done."""
+    ended = [replace(ROWS[5], backend=name, limit=limit) for name, limit in (("one", 60.0), ("other", 30.0))]
+    mine = row("b", "highs", 2.0)
+    pairs = Comparison((mine, *ended)).against()
+    assert [(one.ratio, one.more, tables.times(one)) for one in pairs] == [(15.0, True, "> 15")]
+    assert ratios(pairs) == {"geometric mean": pytest.approx(15), "least": 15}
+    crashed = replace(ended[0], status="crashed")
+    for rows in ((mine, crashed, ended[1]), (replace(mine, value=2.002), *ended), (mine,)):
+        assert [(one.ratio, one.more) for one in Comparison(rows).against()] == [(None, False)]
+
+
 def test_wrong_statuses_are_found() -> None:
     assert [one.backend for one in ROWS if FOUND.wrong(one)] == ["loose", "loose"]
     assert "says infeasible" in FOUND.wrong(ROWS[8])

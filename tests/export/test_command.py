@@ -57,7 +57,7 @@ def test_a_sampler_says_what_it_is_and_how_to_test_it(home: Path, tmp_path: Path
         found.artifact.sha256,
         f"epsilon under the prior: {claim['epsilon']}",
         f"ordinary epsilon: {claim['ordinary_epsilon']}",
-        "does not hold against one who knows more, nor for a second release",
+        "no promise against someone who knows more about the others, nor for a second release",
         "one release for each data set",
         "6 people, p = 0.5",
     ):
@@ -99,7 +99,7 @@ def test_a_plan_gets_a_sampler_for_each_party(home: Path, tmp_path: Path) -> Non
         text = (tmp_path / f"party-{i}" / "sampler.py").read_text().replace("\n# ", " ")
         assert "never publish it" in text
         assert f"party {i} of plan" in text
-        assert "who sees a single report" in text
+        assert "or sees a single report" in text
         document = json.loads((home / "plan" / f"party-{i}.json").read_text())
         sampler = load(tmp_path / f"party-{i}" / "sampler.py")
         assert sampler["self_test"]() == document["sha256"]
@@ -268,7 +268,7 @@ def test_a_folder_of_others_is_left_alone(target: str, home: Path, tmp_path: Pat
     (tmp_path / "file").write_text("mine")
     (tmp_path / "link").symlink_to(tmp_path / "0")
     for name in ("file", "link"):
-        with pytest.raises(ProblemError, match="--out must be a folder"):
+        with pytest.raises(ProblemError, match="is written to a folder"):
             export(home / "one.json", target, tmp_path / name)
     export(home / "one.json", "python", tmp_path / "0")  # one file is whole by itself
     assert names(tmp_path / "0") == ["notes.txt", "sampler.py"]

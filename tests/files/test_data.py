@@ -74,12 +74,12 @@ def test_broken_files_are_refused(tmp_path: Path, text: str | bytes, words: str)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "regular file. Found none" in refusal(read_columns, tmp_path, ["x"])
-    assert "regular file. Found none" in refusal(read_columns, tmp_path / "none.csv", ["x"])
-    assert "regular file. Found none" in refusal(read_columns, Path("/dev/zero"), ["x"])
+    assert "Not a regular file" in refusal(read_columns, tmp_path, ["x"])
+    assert "No such file" in refusal(read_columns, tmp_path / "none.csv", ["x"])
+    assert "Not a regular file" in refusal(read_columns, Path("/dev/zero"), ["x"])
     path = written(tmp_path, "x\n1\n")
-    assert "must be named, and differ" in refusal(read_columns, path, ["x", " x"])
-    assert "must be named, and differ" in refusal(read_columns, path, [])
+    assert "Name each column once" in refusal(read_columns, path, ["x", " x"])
+    assert "Name each column once" in refusal(read_columns, path, [])
     monkeypatch.setattr(data_module, "LARGEST_DATA", 3)
     assert "must be smaller than" in refusal(read_columns, path, ["x"])
 
@@ -101,7 +101,7 @@ def test_numbers_outside_are_named() -> None:
     cells = ["5"] * 15 + ["1200", "-1", "10", "1001"]
     assert refusal(whole_numbers, cells, "x", 0, 1000, False) == (
         "x must be between 0 and 1000. Found 3 values outside, the first in row 17. "
-        "Use --clip to move them to the nearest end."
+        "Use --clip to move them to the nearest bound."
     )
     assert "Found 1 value outside, the first in row 2" in refusal(whole_numbers, ["2"], "x", 0, 1, False)
     for text in (str(2**53), str(2**53 + 1), "9" * 30):
@@ -267,9 +267,9 @@ def test_run_refuses_before_it_writes(
 
 def test_run_keeps_its_hands_off(command: Any, tmp_path: Path) -> None:
     good = "x\n1\n2\n3\n"
-    assert "a file of its own" in str(command(good, "--column", "x", out="values.csv").exception)
+    assert "would overwrite" in str(command(good, "--column", "x", out="values.csv").exception)
     assert (tmp_path / "values.csv").read_text() == good
-    assert "in a folder that can be written" in str(command(good, "--column", "x", out="no/where.json").exception)
+    assert "Cannot write to the folder" in str(command(good, "--column", "x", out="no/where.json").exception)
     assert "must be a file" in str(command(good, "--column", "x", out=".").exception)
     assert command(good, "--column", "x", problem=Sum(status="interrupted")).exit_code != 0
     assert [path.name for path in tmp_path.iterdir()] == ["values.csv"]

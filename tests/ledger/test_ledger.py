@@ -73,8 +73,8 @@ def test_what_exceeds_the_total_is_refused_and_nothing_is_written(tmp_path: Path
     assert optdp("open", path, "--epsilon", "1.2").code == 0
     assert optdp("add", path, artifacts / "half.json", "--count", 2).code == 0
     before = state(tmp_path)
-    optdp("add", path, artifacts / "half.json").refused("1.5 would be spent, and the total is 1.2", 1)
-    optdp("add", path, artifacts / "tenth.json", "--count", 3).refused("released 3 times", 1)
+    optdp("add", path, artifacts / "half.json").refused("to 1.5, above the total of 1.2", 1)
+    optdp("add", path, artifacts / "tenth.json", "--count", 3).refused("tenth.json 3 times", 1)
     assert state(tmp_path) == before
     assert optdp("add", path, artifacts / "tenth.json", "--count", 2).code == 0  # just what was left
 
@@ -124,7 +124,7 @@ def test_bad_entries(book: Path, artifacts: Path) -> None:
         optdp("add", book, artifacts / "half.json", *arguments).refused(words)
     optdp("add", book.parent / "absent", artifacts / "half.json").refused("no such file")
     optdp("add", book, artifacts / "absent.json").refused("no such file")
-    optdp("open", book, "--epsilon", 1).refused("begun in a new file")
+    optdp("open", book, "--epsilon", 1).refused("exists already, and a ledger needs a new file")
     optdp("open", book.parent / "no" / "folder", "--epsilon", 1).refused("no such file")
     assert state(book.parent) == before
 
@@ -307,9 +307,9 @@ def test_signed_ledgers(tmp_path: Path, artifacts: Path) -> None:
     assert optdp("show", path, "--key", public).code == 0
     before = state(tmp_path)
     optdp("add", path, artifacts / "half.json").refused("is signed. Give the private key")
-    optdp("add", path, artifacts / "half.json", "--key", other).refused("the signature of another key", 1)
+    optdp("add", path, artifacts / "half.json", "--key", other).refused("is signed with another key", 1)
     optdp("add", path, artifacts / "half.json", "--key", public).refused("must be a private key")
-    optdp("show", path, "--key", public_other).refused("the signature of another key", 1)
+    optdp("show", path, "--key", public_other).refused("is signed with another key", 1)
     assert state(tmp_path) == before
     *lines, seal = path.read_bytes().splitlines()
     stated = json.loads(seal)
@@ -319,7 +319,7 @@ def test_signed_ledgers(tmp_path: Path, artifacts: Path) -> None:
     optdp("show", path, "--key", public).refused("forged or changed", 1)
     optdp("add", path, artifacts / "half.json", "--key", mine).refused("forged or changed", 1)
     path.write_bytes(chain.sealed(lines, None, None))
-    optdp("show", path, "--key", public).refused("Found no signature", 1)
+    optdp("show", path, "--key", public).refused("is not signed", 1)
 
 
 def test_from_python(tmp_path: Path, artifacts: Path) -> None:
@@ -360,14 +360,14 @@ def test_a_plan_counts_with_its_least_private_table(tmp_path: Path) -> None:
     with precision():
         assert ball(largest) <= ball(entry.epsilon).exp() <= ball(largest * (1 + Fraction(1, 10**9)))
     assert ledger.spent == 2 * entry.epsilon
-    with pytest.raises(CertificateError, match="would be spent"):
+    with pytest.raises(CertificateError, match="would bring the epsilon spent"):
         ledger.add(open_artifact(tmp_path / "plan", OpenedPlan))
 
 
 def test_a_plan_for_the_prior_alone_does_not_fit_and_a_single_party_is_refused(tmp_path: Path) -> None:
     shared_solution(MultiLTE([Population.binomial(4, "0.5")] * 2, "0.5", method="joint")).save(tmp_path / "plan")
     ledger = Ledger.create(tmp_path / "ledger", 10)
-    with pytest.raises(CertificateError, match=r"One release of .* has epsilon 1\d\..*, and the total is 10"):
+    with pytest.raises(CertificateError, match=r"One release of .* alone has epsilon 1\d\..*; the total is 10"):
         ledger.add(tmp_path / "plan")
     with pytest.raises(ArtifactError, match="private only as a whole"):
         ledger.add(tmp_path / "plan" / "party-0.json")

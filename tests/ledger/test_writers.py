@@ -114,7 +114,7 @@ def test_of_two_that_fit_alone_but_not_together_one_is_refused(tmp_path: Path, a
         for name in ("one", "other")
     ]
     said = [writer.communicate("\n", timeout=120)[1] for writer in writers]
-    assert any("would be spent, and the total is 2.05" in text for text in said)
+    assert any("above the total of 2.05" in text for text in said)
     assert len(Ledger.read(path).entries) == 20
 
 

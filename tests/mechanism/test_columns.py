@@ -56,6 +56,28 @@ def test_polars_keeps_name_and_type() -> None:
         FINITE.sample(polars.Series("sick", [1, None]))
 
 
+def test_pyarrow_keeps_type_and_chunks() -> None:
+    pa = pytest.importorskip("pyarrow")
+    for kind in (pa.int8(), pa.int64(), pa.uint16()):
+        if kind == pa.uint16():
+            with pytest.raises(ProblemError, match="must hold every release"):
+                TAILED.sample(pa.array(INPUTS, kind), seed=1)
+            continue
+        whole = FINITE.sample(pa.array(INPUTS, kind), seed=1)
+        assert (whole.type, whole.to_pylist()) == (kind, FINITE.sample(list(INPUTS), seed=1))
+        parts = pa.chunked_array([pa.array(INPUTS[:2], kind), pa.array(INPUTS[2:], kind)])
+        found = FINITE.sample(parts, seed=1)
+        assert found.type == kind
+        assert [len(chunk) for chunk in found.chunks] == [2, len(INPUTS) - 2]
+        assert found.to_pylist() == whole.to_pylist()
+    assert FINITE.sample(pa.chunked_array([], pa.int64())).to_pylist() == []
+    for values, said in (([1, None], "missing"), ([1.0], "whole numbers"), ([True], "whole numbers"), (["1"], "whole")):
+        with pytest.raises(ProblemError, match=said):
+            FINITE.sample(pa.array(values))
+    with pytest.raises(ProblemError, match="whole numbers"):
+        FINITE.sample(pa.table({"x": pa.array(INPUTS)}))
+
+
 def test_what_is_no_column_of_inputs_is_refused() -> None:
     pandas = pytest.importorskip("pandas")
     cases: list[tuple[Any, str]] = [

@@ -254,7 +254,7 @@ def test_work_is_counted_before_it_is_done() -> None:
             lambda: from_column(crowd[:, 0], 0.001),
             lambda: from_graph(star, 3),
         ):
-            with pytest.raises(EffortError, match="about 1 seconds of work"):
+            with pytest.raises(EffortError, match="the limit is about 1"):
                 build()
 
 
@@ -325,7 +325,7 @@ def test_edges_of_a_bad_file(text: str, n: int | None, message: str, tmp_path: P
 
 
 def test_edges_of_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ProblemError, match="regular file"):
+    with pytest.raises(ProblemError, match="No such file"):
         edges_csv(tmp_path / "none.csv")
     (tmp_path / "latin.csv").write_bytes(b"fr\xe9,to\n0,1\n")
     with pytest.raises(ProblemError, match="UTF-8"):
@@ -350,7 +350,7 @@ def test_lists(tmp_path: Path) -> None:
         ("", "must be a JSON file"),
         ("[[1, 2], [NaN]]", "Numbers must be finite"),
         ("[" * 99 + "]" * 99, "JSON may nest"),
-        ('{"n": 3, "n": 4, "groups": []}', "A key may stand once"),
+        ('{"n": 3, "n": 4, "groups": []}', "Each key may occur once"),
         ("[]", "must be a list of lists"),
         ("7", "must be a list of lists"),
         ('{"groups": {}}', "must be a list of lists"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from itertools import pairwise
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from optdp.errors import ProblemError
+from optdp.extras import install
 from optdp.numbers.source import Source
 from optdp.order.mechanism import Groups
 from optdp.order.sources import from_points
@@ -101,5 +103,5 @@ def test_trees_learn_what_was_not_shuffled_away() -> None:
 
 def test_without_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.calibration", None)
-    with pytest.raises(ProblemError, match=r"^Learnability needs scikit-learn: pip install 'optdp\[ml\]'.$"):
+    with pytest.raises(ProblemError, match="^Learnability needs scikit-learn: " + re.escape(install("ml"))):
         tree_model([[0.0], [1.0]], 2, Source(1))

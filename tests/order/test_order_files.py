@@ -236,12 +236,12 @@ def test_nothing_that_is_read_is_written_over(folder: Path, order: Path, run: Ru
         before = target.read_bytes()
         code, _, wrong = run("shuffle", order, "--data", answers, "--column", "y", "--out", target)
         assert code == 2
-        assert "file of its own" in wrong
+        assert "would overwrite" in wrong
         assert target.read_bytes() == before
     for target in (folder / "p.toml", folder / "places.csv"):
         code, _, wrong = run("solve", folder / "p.toml", "--out", target)
         assert code == 2
-        assert "file of its own" in wrong
+        assert "would overwrite" in wrong
 
 
 def test_cells_come_back_as_they_went(folder: Path, order: Path, run: Run) -> None:

@@ -138,7 +138,7 @@ def test_observers_that_do_not_fit_their_population() -> None:
         with pytest.raises(ProblemError, match=match):
             SingleLTE(population, 1, tail="none", observer=observer)
     for wrong, match in (
-        ([Observer(epsilon=2)], "The epsilon of the first observer is the problem's, 1"),
+        ([Observer(epsilon=2)], "The first observer has the problem's epsilon, 1"),
         ([Observer(), Observer(known="all", epsilon="0.5")], "at least the problem's, 1. Found 0.5"),
         ([], "an empty list"),
         ([3], "must be an Observer"),
@@ -147,7 +147,7 @@ def test_observers_that_do_not_fit_their_population() -> None:
             SingleLTE(binomial, 1, observer=wrong)  # type: ignore[arg-type]
     with pytest.raises(ProblemError, match="one population, our own belief"):
         SingleLTE([binomial, binomial], 1, observer=Observer(known=1))
-    with pytest.raises(ProblemError, match="knows no observers"):
+    with pytest.raises(ProblemError, match="does not work with observers"):
         SingleLTE(binomial, 1, method="shifting", observer=Observer(known=1))
 
 
@@ -159,7 +159,7 @@ def test_observers_are_plain_values() -> None:
     assert Observer(**one.spec()) == one
     assert Observer((A, B)).spec() == {"between": [A, B]}
     assert Observer(margin="0.02").knows == "each other person's probability to within 0.02"
-    assert Observer(known="all").knows == "everybody else's contribution exactly"
+    assert Observer(known="all").knows == "exactly what everyone else contributes"
 
 
 def test_a_belief_outside_the_range_is_said() -> None:

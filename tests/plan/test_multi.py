@@ -25,9 +25,9 @@ REFUSED = [
     ({"parties": [OFFICE, 5]}, "parties.1: Input should be a valid dictionary", "Found 5."),
     ({"parties": [{"kind": "poisson"}, OFFICE]}, "kind must be one of", "Found 'poisson'."),
     ({"parties": [{**OFFICE, "n": 0}, OFFICE]}, "n must be at least 1 person", "Found 0."),
-    ({"honest": 0}, "honest must be a number of parties, 1 to 2", "Found 0."),
-    ({"honest": 3}, "honest must be a number of parties, 1 to 2", "Found 3."),
-    ({"honest": -1}, "honest must be a number of parties, 1 to 2", "Found -1."),
+    ({"honest": 0}, "honest must be a number of parties from 1 to 2", "Found 0."),
+    ({"honest": 3}, "honest must be a number of parties from 1 to 2", "Found 3."),
+    ({"honest": -1}, "honest must be a number of parties from 1 to 2", "Found -1."),
     ({"honest": True}, "honest: Input should be a valid integer", "Found True."),
     ({"honest": "1.5"}, "honest: Input should be a valid integer", "Found '1.5'."),
     ({"f": [1]}, "f must be one integer for each of the 2 parties", "Found [1]."),
@@ -38,7 +38,7 @@ REFUSED = [
     ({"f": [True, 1]}, "f.0: Input should be a valid integer", "Found True."),
     ({"divisor": 0}, "divisor must lie between", "Found 0."),
     ({"divisor": "-2.5"}, "divisor must lie between", "Found -2.5."),
-    ({"divisor": "1/0"}, "divisor must have a denominator that is not zero", "Found '1/0'."),
+    ({"divisor": "1/0"}, "divisor must not have the denominator 0", "Found '1/0'."),
     ({"also": [{"parties": [OFFICE]}]}, "A world of also must have 2 populations", "Found 1."),
     ({"also": [{"parties": [OFFICE, LARGER]}]}, "Party 1 must have the same inputs", "Found 0..4 and 0..1."),
     ({"also": [{"parties": [ONE_PERSON, OFFICE]}]}, "Party 0 must have the same inputs", "Found 0..3 and 0..3."),
@@ -112,8 +112,8 @@ def test_units_must_agree(worlds):
     with pytest.raises(ProblemError) as error:
         built({**SPEC, "parties": parties, "also": [{"parties": world} for world in also]})
     text = one_line(error)
-    assert "All parties must count in one unit" in text
-    assert "Found the units" in text
+    assert "All parties must count in the same unit" in text
+    assert "same unit, as their sums are added. Found " in text
     assert "e-mails" in text
 
 
@@ -128,8 +128,8 @@ def test_equal_units_change_nothing():
         ({"parties": PAIR[:1]}, "parties must be a list of 2 to 1000 populations", "Found 1."),
         ({"parties": PAIR * 501}, "parties must be a list of 2 to 1000 populations", "Found 1002."),
         ({"parties": ["a", "b"]}, "parties must be a list of populations", "such as"),
-        ({"honest": 2.0}, "honest must be a number of parties, 1 to 2", "Found 2.0."),
-        ({"honest": False}, "honest must be a number of parties, 1 to 2", "Found False."),
+        ({"honest": 2.0}, "honest must be a number of parties from 1 to 2", "Found 2.0."),
+        ({"honest": False}, "honest must be a number of parties from 1 to 2", "Found False."),
         ({"f": [1.0, 1]}, "f must be one integer for each of the 2 parties", "Found [1.0, 1]."),
         ({"f": [1, True]}, "f must be one integer for each of the 2 parties", "Found [1, True]."),
         ({"f": []}, "f must be one integer for each of the 2 parties", "Found []."),

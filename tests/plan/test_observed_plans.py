@@ -261,7 +261,7 @@ def test_the_belief_may_lie_outside_with_a_warning() -> None:
 
 BAD = [
     ({"observer": Observer(between=("0.2", "0.4"), known=4)}, "party 1: known must be at most .*, 3"),
-    ({"observer": Observer(between=("0.2", "0.4"), epsilon=1)}, "epsilon of a plan is that of all its observers"),
+    ({"observer": Observer(between=("0.2", "0.4"), epsilon=1)}, "All observers of a plan share its epsilon"),
     ({"observer": Observer(known=1), "method": "joint"}, "none of them known. Use method = .alone"),
     ({"observer": Observer(margin="0.1"), "method": "joint", "honest": 1}, "needs honest parties only"),
     ({"observer": Observer(margin="0.1"), "method": "divisible"}, 'An observer is for method = "joint", "alone"'),

@@ -195,8 +195,13 @@ def some_problem(rng: random.Random) -> MultiLTE:
     )  # fmt: skip
 
 
+MINUTES = (25, 41)
+"""What these draw takes a minute, and tells no more than the others."""
+
+
 @pytest.mark.parametrize(
-    "seed", [0, 1, 3, 4, 6, 7, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 80))]
+    "seed",
+    [0, 1, 3, 4, 6, 7, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 80) if seed not in MINUTES)],
 )
 def test_no_plan_is_below(seed: int, tmp_path: Path) -> None:
     problem = some_problem(random.Random(seed))

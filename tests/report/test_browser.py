@@ -23,6 +23,17 @@ QUIET = [
     "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-quic",
 ]  # fmt: skip
+CLOCK = "{ let now = 10000; performance.now = () => now; window.later = (passed) => { now += passed; }; }"
+"""The page's clock, which goes on when a test says so."""
+SETTLED = """new Promise((done) => {
+  let place = scrollY, still = 0;
+  const look = () => {
+    still = scrollY === place ? still + 1 : 0;
+    place = scrollY;
+    if (still > 5) done(); else requestAnimationFrame(look);
+  };
+  look();
+})"""
 PAIR = re.compile(r"input ([\d,\u2212]+) \u2192 output ([\d,\u2212]+)")
 
 
@@ -42,10 +53,15 @@ class Window:
     def box(self, selector: str) -> dict[str, float]:
         place, offset = self.page.locator(selector).first, self.page.evaluate("scrollY")
         place.scroll_into_view_if_needed()
-        if self.page.evaluate("scrollY") != offset:
-            self.page.wait_for_timeout(350)  # a wheel turned while the page scrolls by is not meant for the chart
+        if self.page.evaluate("scrollY") != offset:  # a wheel turned while the page scrolls by is not for the chart
+            self.settle()
+            self.page.evaluate("later(1000)")
         found: dict[str, float] = place.bounding_box()
         return found
+
+    def settle(self) -> None:
+        """Wait until the page has drawn and no longer scrolls."""
+        self.page.evaluate(SETTLED)
 
     def hover(self, selector: str, x: float, y: float) -> str:
         """Point at a share of an element's width and height."""
@@ -87,6 +103,7 @@ def opened(browser: Any, pages: dict[str, bytes], tmp_path: Path) -> Iterator[Ca
         page.on("pageerror", lambda error: window.complaints.append(str(error)))
         page.on("dialog", lambda dialog: window.complaints.append(dialog.message))
         page.on("request", lambda asked: window.requests.append(asked.url))
+        page.add_init_script(CLOCK)
         page.goto(file.as_uri())
         page.wait_for_function("document.querySelector('#heatmap canvas')?.width > 300")
         windows.append(window)
@@ -142,7 +159,7 @@ def test_zoom_and_back(opened: Callable[..., Window]) -> None:
     offset = page.evaluate("scrollY")
     for _ in range(3):
         page.mouse.wheel(0, -100)
-        page.wait_for_timeout(60)
+        window.settle()
     assert window.view() != whole
     assert page.evaluate("scrollY") == offset
     after = pointed(window.tooltip)
@@ -168,10 +185,15 @@ def test_the_wheel_scrolls_the_page_where_nothing_is_left_to_zoom(opened: Callab
     window.hover("#heatmap canvas", 0.5, 0.5)
     offset, whole = window.page.evaluate("scrollY"), window.view()
     window.page.mouse.wheel(0, 200)
-    window.page.wait_for_timeout(150)
-    assert window.page.evaluate("scrollY") > offset
+    window.page.wait_for_function("(offset) => scrollY > offset", arg=offset)
+    window.settle()
     window.page.mouse.wheel(0, -50)  # still scrolling: not meant for the chart that came by
+    window.settle()
     assert window.view() == whole
+    window.page.evaluate("later(1000)")
+    window.page.mouse.wheel(0, -50)
+    window.settle()
+    assert window.view() != whole
 
 
 def test_the_likely_rows_of_a_large_table(opened: Callable[..., Window]) -> None:
@@ -269,16 +291,16 @@ def test_paper(name: str, opened: Callable[..., Window]) -> None:
     assert 3 <= len(sheets) <= 9
     page.set_viewport_size({"width": 680, "height": 1000})  # the width of an A4 sheet without its margins
     page.emulate_media(media="print", color_scheme="dark")
-    page.wait_for_timeout(200)
+    window.settle()
     assert page.evaluate("document.documentElement.scrollWidth") <= 680
     assert page.evaluate("[...document.querySelectorAll('.screen')].every(part => part.offsetHeight === 0)")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     drawn = window.picture()
     page.emulate_media(media="print", color_scheme="light")
-    page.wait_for_timeout(100)
+    window.settle()
     assert window.picture() == drawn  # paper is light, whatever the screen is
     page.emulate_media(media="screen", color_scheme="dark")
-    page.wait_for_timeout(200)
+    window.settle()
     assert window.picture() != drawn
     page.emulate_media(media="print", color_scheme="dark")
     tallest = page.evaluate("Math.max(...[...document.querySelectorAll('figure')].map(part => part.offsetHeight))")

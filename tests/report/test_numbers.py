@@ -16,9 +16,11 @@ from optdp import Population, SingleLTE, solve, verify, verify_plan
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.mechanism.shared_noise import SharedNoise
 from optdp.numbers.sgdl import SGDL
-from optdp.report import pictures, plan, single
+from optdp.pictures.chart import LEAST
+from optdp.report import plan, single
 from optdp.report import words as figures
 from optdp.report.variations import variations
+from optdp.single import heat
 from tests.report.reading import cells, data_of, exact, parsed
 
 getcontext().prec = 60
@@ -75,7 +77,7 @@ MATRICES = {
 @pytest.mark.parametrize("name", MATRICES)
 def test_every_cell_of_the_map_is_the_probability(name: str) -> None:
     solution = solve(MATRICES[name])
-    drawn = pictures.of_matrix(solution.mechanism, solution.problem.populations[0])
+    drawn = heat.of_matrix(solution.mechanism, solution.problem.populations[0])
     assert not drawn.binned
     found = cells(drawn.json())
     for (i, j), value in found.items():
@@ -89,7 +91,7 @@ def test_every_cell_of_the_map_is_the_probability(name: str) -> None:
 def test_clamped_inputs_show_the_row_that_serves_them() -> None:
     rows = (((3, 1), (4, 1)), ((4, 2),), ((4, 1), (5, 1)))
     matrix = NoiseMatrix((3, 5), (3, 5), 2, rows, None, "clamp", 9)
-    drawn = pictures.of_matrix(matrix, Population.binomial(9, "0.5"))
+    drawn = heat.of_matrix(matrix, Population.binomial(9, "0.5"))
     assert drawn.rows == (0, 9)
     for (i, j), value in cells(drawn.json()).items():
         assert value == float(exact(matrix, i, drawn.columns[0] + j))
@@ -99,7 +101,7 @@ def test_large_tables_are_binned_and_said_to_be() -> None:
     size, q = 1100, Fraction(9, 10)
     row = lambda x: tuple((s, 1) for s in range(size)) if x % 2 else ((x, size),)  # noqa: E731
     matrix = NoiseMatrix((0, size - 1), (0, size - 1), size, tuple(map(row, range(size))), q, "error", size - 1)
-    drawn = pictures.of_matrix(matrix, Population.binomial(size - 1, "0.5"))
+    drawn = heat.of_matrix(matrix, Population.binomial(size - 1, "0.5"))
     assert drawn.binned
     assert len(json.dumps(drawn.json())) < 3_000_000
     found, (down, across) = cells(drawn.json()), drawn.step
@@ -108,8 +110,8 @@ def test_large_tables_are_binned_and_said_to_be() -> None:
         outputs = [drawn.columns[0] + across * j + k for k in range(across)]
         outputs = [s for s in outputs if s <= drawn.columns[1]]
         mean = sum(float(matrix.probability(x, s).mid()) for x in inputs for s in outputs) / len(inputs)
-        assert found[i, j] == pytest.approx(mean if mean >= pictures.LEAST else 0.0, rel=1e-5)
-    assert f"stands for {down} inputs and {across} outputs" in pictures.caption_of(drawn, size - 1)
+        assert found[i, j] == pytest.approx(mean if mean >= LEAST else 0.0, rel=1e-5)
+    assert f"stands for {down} inputs and {across} outputs" in figures.caption_of(drawn, size - 1)
 
 
 def test_maps_of_shared_noise() -> None:
@@ -118,7 +120,7 @@ def test_maps_of_shared_noise() -> None:
         4, Fraction(3, 5), Fraction(1, 2), 2, contraction, 4, (1, 2), (1, 4), 8, (((1, 3), (4, 5)), ((2, 8),))
     )
     noise.check()
-    drawn = pictures.of_shared(noise, Population.binomial(4, "0.5"))
+    drawn = heat.of_shared(noise, Population.binomial(4, "0.5"))
     law = SGDL("1/2", "3/5")
     for (i, j), value in cells(drawn.json()).items():
         s = drawn.columns[0] + j
@@ -126,7 +128,7 @@ def test_maps_of_shared_noise() -> None:
         true = base(s)
         if i in (1, 2) and 1 <= s <= 4:
             true = sum(base(t) for t in range(1, 5)) * dict(noise.rows[i - 1]).get(s, 0) / 8
-        assert value == pytest.approx(true if true >= pictures.LEAST else 0.0, rel=1e-5)
+        assert value == pytest.approx(true if true >= LEAST else 0.0, rel=1e-5)
 
 
 def binomial(n: int, p: Fraction, x: int) -> Fraction:
@@ -208,7 +210,7 @@ def test_priors_given_as_a_whole_have_no_variations() -> None:
 
 
 def test_thinned_curves_keep_the_extremes() -> None:
-    from optdp.report.pictures import MOST_POINTS, Chart, PlottedCurve
+    from optdp.pictures.chart import MOST_POINTS, Chart, PlottedCurve
 
     values = np.sin(np.arange(3 * MOST_POINTS) / 7.0) + 2
     values[12345] = np.nan

@@ -15,7 +15,8 @@ from xml.etree import ElementTree
 import pytest
 
 from optdp import ArtifactError, CertificateError, Groups, MultiLTE, OrderShuffle, Population, SingleLTE, solve, verify
-from optdp.report.page import Html, clean, el, embedded
+from optdp.html import Html, clean, el
+from optdp.report.page import embedded
 from optdp.report.report import report
 from optdp.single.format import read, write
 from tests.command_line import Done
@@ -98,12 +99,12 @@ def test_a_page_of_one_entity_has_everything(name: str, pages: dict[str, bytes],
 def test_claims_of_the_sick_leave_page(pages: dict[str, bytes]) -> None:
     words = " ".join(parsed(pages["sick-leave"]).words.split())
     for said in (
-        "can change their odds about any one person by at most a factor of 1.35",
+        "will change their odds about any one person by at most a factor of 1.35",
         "100 people. Each contributes 1 with probability 0.1 and 0 otherwise",
         "71 % below geometric noise, which has 3.2839",
         "best ordinary DP 1.90",
         "without data 2.3736",
-        "there is none, it is infinite",
+        "infinite",
         "the probability is 0.11, not 0.1 1.5823",
         "an observer knows what 50 of the 100 people contribute 1.7282",
     ):
@@ -126,7 +127,7 @@ def test_a_plan_says_what_its_method_rests_on(method: str, tmp_path: Path) -> No
     plan.save(tmp_path / "plan")
     page = " ".join(parsed(report(tmp_path / "plan")).words.split())
     assert ("Whoever knows the word" in page) == (method == "seeded")
-    assert ("fresh for each release" in page) == (method == "seeded")
+    assert ("new for each release" in page) == (method == "seeded")
     assert ("Each draws its report from its own table" in page) is False
     assert ("The secure computation" in page) == (method == "inside")
     of = "table of the total" if method == "inside" else "plan in which the parties"
@@ -135,7 +136,7 @@ def test_a_plan_says_what_its_method_rests_on(method: str, tmp_path: Path) -> No
 
 def test_a_promise_without_assumption_is_said_to_be_one(pages: dict[str, bytes]) -> None:
     words = " ".join(parsed(pages["large"]).words.split())
-    assert "needs no assumption about anybody" in words
+    assert "needs no assumption about anyone" in words
     assert "the epsilons add up" in words
     assert "An observer who knows more" not in words
 
@@ -146,7 +147,12 @@ def test_pages_of_plans_and_orders(pages: dict[str, bytes], places: dict[str, Pa
         assert said in plan
     assert len(parsed(pages["offices"]).all("option")) == 2
     order = " ".join(parsed(pages["order"]).words.split())
-    for said in ("at most 2.72 times more, or less, likely", "honest shuffler", "groups.json", "shuffle order.json"):
+    for said in (
+        "more than 2.72 times likelier or less likely",
+        "honest shuffler",
+        "groups.json",
+        "shuffle order.json",
+    ):
         assert said in order
     assert str(places["order"].parent) not in order
     assert "lower bound" not in order.lower()  # no claim: it is not proved again
@@ -209,13 +215,13 @@ def test_solutions_show_themselves_in_notebooks() -> None:
         shared_solution(MultiLTE([Population.binomial(6, "0.5")] * 2, "0.5", method="geometric")),
         solve(OrderShuffle(Groups.of([[0, 1, 2], [2, 3]], 5), 1, budget=1.0)),
     ]
-    for solution, drawings in zip(shown, (1, 2, 2, 0), strict=True):
+    for solution in shown:
         fragment = solution._repr_html_()
         assert fragment == solution._repr_html_()
         tree = ElementTree.fromstring(fragment)  # well formed, so that nothing is left open in the notebook
-        assert len(tree.findall(".//svg")) == drawings
+        assert len(tree.findall(".//svg")) == 2
         assert tree.findall(".//script") == []
-        assert len(fragment) < 30_000
+        assert len(fragment) < 40_000
     first = "".join(ElementTree.fromstring(shown[0]._repr_html_()).itertext())
-    for said in ("0.3  (odds change by at most × 1.35)", "infinite", "geometric noise", "second release"):
+    for said in ("0.3  (wanted 0.3)", "infinite", "geometric noise", "second release"):
         assert said in first

@@ -256,10 +256,10 @@ def test_files() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"epsilon": 1, "delta": "1e-3"}, "Either n or average_mse"),
-        ({"n": 10, "epsilon": 1}, "epsilon and delta must be given. Found delta missing"),
-        ({"n": 10, "epsilon": 1, "delta": "1e-3", "gamma": "0.1"}, "gamma is for one k"),
-        ({"n": 10, "epsilon": 1, "delta": "1e-3", "k": 3, "gamma": "0.1"}, "Missing: none"),
+        ({"epsilon": 1, "delta": "1e-3"}, "Give n, or give average_mse"),
+        ({"n": 10, "epsilon": 1}, "Give epsilon and delta. Found delta missing"),
+        ({"n": 10, "epsilon": 1, "delta": "1e-3", "gamma": "0.1"}, "gamma needs a k"),
+        ({"n": 10, "epsilon": 1, "delta": "1e-3", "k": 3, "gamma": "0.1"}, "Left out: none"),
         ({"n": 10, "epsilon": 1, "k": 3, "gamma": "1.1"}, "gamma must be"),
         ({"n": 10, "epsilon": 1, "delta": "1e-3", "low": 1, "high": 1}, "low must be below high"),
         ({"n": 10, "epsilon": 1, "delta": "1e-3", "k": 0}, "k must be from 1"),

@@ -356,12 +356,12 @@ def test_reports_and_exports(solved: Solution, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     solved.save(path)
     page = report(path).decode()
-    assert "The noise has the same law for every true sum" in page
+    assert "The noise has the same distribution for every true sum" in page
     assert "heatmap" not in page.split("<script")[0]
     assert "added noise" in (tmp_path / "x").joinpath(export(path, "python", tmp_path / "x")[0].name).read_text()
     for target in TARGETS:
         assert export(path, target, tmp_path / target)
-    assert "certified mechanism" in solved._repr_html_()
+    assert "optdp: Solution" in solved._repr_html_()
     for refused in (lambda: audit(path, 1000), solved.to_pld, solved.to_opendp):
         with pytest.raises(ProblemError, match="needs a table with a row for each input"):
             refused()

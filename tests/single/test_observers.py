@@ -288,6 +288,38 @@ def test_the_fallback_is_an_observer_who_knows_everybody_else() -> None:
     assert one.certificate.ordinary_epsilon <= 2
 
 
+HARD: dict[str, tuple[SingleLTE, float]] = {
+    "the interior-point method stalls": (
+        SingleLTE(
+            Population.independent([["0.4", "0.6"]] * 5 + [["0.79", "0.21"]] + [["0.11", "0.89"]] * 4), "0.5",
+            tail="none", never_worse=False, adjacency="all",
+            observer=[Observer(known=2), Observer(known="all", epsilon="2.5")],
+        ), 1e-6,
+    ),
+    "repair would exceed a cap": (
+        SingleLTE(
+            Population.binomial(20, "0.86"), 2, tail="none", objective="mse",
+            observer=[Observer(("0.64", "0.91"), known=3), Observer(known="all", epsilon=10)],
+        ), 2e-3,
+    ),
+    "squared errors are large": (
+        SingleLTE(
+            Population.binomial(33, "0.5"), "0.05", objective="mse",
+            observer=[Observer(margin="0.15", known=2), Observer(known="all", epsilon="0.25")],
+        ), 1e-6,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_small_problems_are_solved_by_another_method_if_one_fails(name: str) -> None:
+    problem, gap = HARD[name]
+    found = solve(problem)
+    assert found.gap is not None
+    assert found.gap < gap
+    assert "no duals" not in found.note
+
+
 def test_geometric_noise_does_for_every_observer(tmp_path: Path) -> None:
     """Where inputs have no row of their own, ordinary privacy is what is looked at."""
     problem = SingleLTE(
@@ -388,7 +420,7 @@ def test_files_have_observers(tmp_path: Path) -> None:
     found.save(tmp_path / "a.json")
     opened = open_artifact(tmp_path / "a.json")
     assert opened.verified.problem == problem  # type: ignore[attr-defined]
-    assert "everybody else's contribution exactly" in found.summary()["meaning"]
+    assert "exactly what everyone else contributes" in found.summary()["meaning"]
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from optdp import KRR, Amplification, KRRCount, ProblemError, solve
+from optdp.extras import install
 from optdp.loading import load_file
 from optdp.sweeps import curve as curves
 from optdp.sweeps.curve import Curve, sweep, write_csv, write_picture
@@ -248,7 +250,7 @@ def test_without_matplotlib_there_is_one_helpful_line(tmp_path: Path, monkeypatc
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ProblemError, match=r"optdp\[plot\].*csv"):
+    with pytest.raises(ProblemError, match=re.escape(install("plot")) + ".*csv"):
         write_picture(drawn(), tmp_path / "c.svg")
     assert not (tmp_path / "c.svg").exists()
     write_csv(drawn(), tmp_path / "c.csv")
@@ -261,7 +263,7 @@ def test_without_matplotlib_at_the_command_line(tmp_path: Path) -> None:
     done = optdp("curve", path, "--out", tmp_path / "c.svg", PYTHONPATH=str(tmp_path))
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    assert "optdp[plot]" in done.stderr
+    assert install("plot") in done.stderr
 
 
 @pytest.mark.parametrize("name", ["c", "c.txt", "c.SVG.bak", "c.json", ".csv"])

@@ -22,6 +22,7 @@ import pytest
 
 import optdp
 from optdp import ProblemError, load
+from optdp.extras import install
 from optdp.loading import built
 from optdp.sweeps.grid import Grid
 from optdp.sweeps.plot import curve_of
@@ -147,19 +148,19 @@ def test_refused_before_any_work(grid: list[str], words: str, call: Any, problem
 def test_refused_outputs_and_places(call: Any, problem: Path) -> None:
     folder, grid = problem.parent, ("--grid", "epsilon=1")
     call(problem, *grid, "--out", folder / "s.xlsx").refused(".parquet, .csv, .jsonl")
-    call(problem, *grid, "--out", folder / "no" / "s.csv").refused("folder that can be written")
+    call(problem, *grid, "--out", folder / "no" / "s.csv").refused("to the folder")
     call(problem, *grid, "--out", folder / "s.csv", "--scheduler", "nonsense").refused("tcp://host:8786")
     call(problem, *grid, "--out", folder / "s.csv", "--scheduler", "tcp://a:1", "--workers", 2).refused("--workers is")
-    call(folder / "none.toml", *grid, "--out", folder / "s.csv").refused("Found none")
+    call(folder / "none.toml", *grid, "--out", folder / "s.csv").refused("No file and no problem")
     assert [path.name for path in folder.iterdir()] == ["p.toml"]
 
 
 def test_a_missing_extra_is_one_line(call: Any, problem: Path, missing: Callable[..., None]) -> None:
     grid, folder = ("--grid", "epsilon=1"), problem.parent
     missing("distributed")
-    call(problem, *grid, "--out", folder / "s.csv", "--workers", 2).refused("pip install 'optdp[dask]'")
+    call(problem, *grid, "--out", folder / "s.csv", "--workers", 2).refused(install("dask"))
     missing("pyarrow")
-    call(problem, *grid, "--out", folder / "s.parquet").refused("pip install 'optdp[parquet]'")
+    call(problem, *grid, "--out", folder / "s.parquet").refused(install("parquet"))
     assert [path.name for path in folder.iterdir()] == ["p.toml"]
     assert call(problem, *grid, "--out", folder / "s.csv", "--workers", 0).err == ""
     done = call(problem, *grid, "--out", folder / "t.csv")
@@ -191,7 +192,7 @@ def test_a_grid_of_backends(call: Any, problem: Path) -> None:
 def test_pictures_are_refused_before_any_work(call: Any, problem: Path) -> None:
     grid, folder = ("-g", "epsilon=1,2", "--workers", 0, "-o", problem.parent / "s.csv"), problem.parent
     call(problem, *grid, "--plot", folder / "s.txt").refused(".svg, .png, .pdf")
-    call(problem, *grid, "--plot", folder / "no" / "s.svg").refused("folder that can be written")
+    call(problem, *grid, "--plot", folder / "no" / "s.svg").refused("to the folder")
     assert [path.name for path in folder.iterdir()] == ["p.toml"]
     done = call(problem, *grid, "--plot", folder / "s.svg", "--show", "nothing")
     assert done.code == 2
@@ -278,7 +279,7 @@ def test_orders_and_the_files_beside_a_problem(tmp_path: Path, monkeypatch: pyte
         summary = optdp.solve(load(folder / name)).summary()
         assert (row["sensitivity"], row["theta"]) == (summary["sensitivity"], summary["theta"])
     (folder / "a.csv").write_text("a\n")
-    with pytest.raises(ProblemError, match="Found that it is the file"):
+    with pytest.raises(ProblemError, match="would overwrite the file"):
         optdp.sweep("problem/p.toml", {"groups.file": ["a.csv"]}, folder / "a.csv", workers=0)
     assert (folder / "a.csv").read_text() == "a\n"
 

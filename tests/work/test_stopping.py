@@ -17,6 +17,7 @@ from optdp import Groups, ProblemError, SolverError
 from optdp.comparison.results import read
 from optdp.order.mechanism import sensitivity
 from optdp.work import (
+    Clock,
     DeadlineReached,
     Stopped,
     Terminated,
@@ -281,6 +282,7 @@ def test_a_sweep_that_is_terminated_goes_on(workers: int, folder: Path) -> None:
 
 def test_python_has_deadlines_too(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = optdp.SingleLTE(optdp.Population.binomial(20000, "0.5"), "0.002")
+    optdp.solve(optdp.SingleLTE(optdp.Population.binomial(20, "0.5"), "0.5"))  # so that no module is loaded below
     found = optdp.solve(problem, deadline=0.2)
     assert found.status == "interrupted"
     assert found.note.startswith("the deadline of 0.2 s was reached: the best so far")
@@ -351,20 +353,36 @@ def test_what_is_held_is_told_later() -> None:
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
+def test_a_deadline_that_rings_at_once_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is tried: what comes of it is an error like any other, unless the deadline is the caller's."""
+
+    def rings(*_: object, **__: object) -> None:
+        signal.raise_signal(signal.SIGALRM)
+
+    problem = optdp.SingleLTE(optdp.Population.binomial(20, "0.5"), "0.5")
+    monkeypatch.setattr("optdp.programs.backends.solving", rings)
+    monkeypatch.setattr("optdp.sweeps.run.run", rings)
+    for call in (optdp.solve, lambda problem, **more: optdp.sweep(problem, {"epsilon": ["1"]}, workers=0, **more)):
+        with pytest.raises(SolverError, match=r"the deadline of 1000 s was reached before there was an answer"):
+            call(problem, deadline=1000)
+        with pytest.raises(DeadlineReached), deadline(900):
+            call(problem, deadline=1000)
+
+
 def test_what_is_certified_may_take_as_long_again() -> None:
     """The deadline alone does not end it; a second one does."""
     rang = []
 
-    def work() -> None:
+    def work(clock: Clock) -> None:
         with certifying():
-            while not (clock := stopped()):
-                pass
-            rang.append(clock)
+            clock.seconds = 0.05  # the first ring comes when all is ready for it, the second one by the timer
+            signal.raise_signal(signal.SIGALRM)
+            rang.append(stopped())
             forever()
 
-    with pytest.raises(DeadlineReached), deadline(0.05):
-        work()
-    assert len(rang) == 1
+    with deadline(1000) as clock, pytest.raises(DeadlineReached):
+        work(clock)
+    assert [type(stop) for stop in rang] == [DeadlineReached]
 
 
 def test_an_order_that_is_stopped_at_once_is_an_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 from optdp.errors import ProblemError
+from optdp.extras import install
 
 
 @functools.cache
@@ -40,7 +41,7 @@ def load_mpyc() -> Any:
             stand_in.random = random.SystemRandom()
         return runtime
     except ImportError:
-        raise ProblemError('aggregate needs MPyC: pip install "optdp[mpc]"') from None
+        raise ProblemError(f"aggregate needs MPyC: {install('mpc')}.") from None
     finally:
         root.removeHandler(quiet)
         sys.argv = argv

@@ -20,6 +20,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from optdp.errors import ProblemError
+from optdp.extras import install
 from optdp.files import atomic
 
 FINGERPRINT = re.compile("[0-9a-f]{64}")
@@ -68,7 +69,7 @@ def create_key(path: str | Path) -> Key:
     data = private.private_bytes(pem, lib.serialization.PrivateFormat.PKCS8, plain)
     data += _certificate("optdp party", fingerprint, private.public_key(), private, False).public_bytes(pem)
     if os.path.lexists(path):
-        raise ProblemError(f"A key is made in a new file. Found {atomic.name_of(path)}. Choose another name.")
+        raise ProblemError(f"{atomic.name_of(path)} exists already. Choose another name.")
     atomic.write_new(path, data, mode=0o600)
     return Key(Path(path), fingerprint)
 
@@ -78,8 +79,8 @@ def read_key(path: str | Path) -> Key:
     lib, name = _library(), atomic.name_of(path)
     data = atomic.read_bytes(path, MAX_KEY)
     if os.name == "posix" and os.stat(path).st_mode & 0o077:
-        raise ProblemError(f"A private key must be readable by its owner alone. Others can read {name}. chmod 600 it.")
-    wrong = f"--key must be a file that `optdp party-key` wrote. Found that {name} is none."
+        raise ProblemError(f"Other users can read the private key {name}. Make it readable by you alone: chmod 600.")
+    wrong = f"--key must be a file that `optdp party-key` wrote, and {name} is not."
     try:
         private = lib.serialization.load_pem_private_key(data, None)
         certificate = lib.x509.load_pem_x509_certificate(data)
@@ -136,7 +137,7 @@ def _library() -> Any:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
     except ImportError:
-        raise ProblemError('Keys of parties need cryptography: pip install "optdp[mpc]"') from None
+        raise ProblemError(f"Keys of parties need cryptography: {install('mpc')}.") from None
     return SimpleNamespace(
         x509=x509, serialization=serialization, Private=Ed25519PrivateKey, Public=Ed25519PublicKey,
         Unsupported=UnsupportedAlgorithm,

@@ -68,8 +68,7 @@ class Run:
     def _check(self) -> None:
         if _read(self.path) != self:
             raise ArtifactError(
-                f"The record of a run must hold still while the run is under way. Found {name_of(self.path)} changed. "
-                "Let one process take part in a run at a time."
+                f"{name_of(self.path)} changed during the run. Only one process at a time may take part in a run."
             )
 
     def _now(self, **changes: Any) -> Run:
@@ -107,8 +106,8 @@ def begin(folder: Path, plan: str, party: int, run: str, value: int, draw: Calla
         raise ProblemError(f"cannot write {name_of(folder)}: {(error.strerror or str(error)).lower()}") from None
     if os.name == "posix" and folder.stat().st_mode & 0o077:
         raise ProblemError(
-            f"The records of runs must be readable by their owner alone. Others can enter {name_of(folder)}. "
-            "chmod 700 it, or give another folder (--state)."
+            f"Other users can open {name_of(folder)}, the folder for records of runs. Make it accessible to you alone "
+            "(chmod 700), or give another folder (--state)."
         )
     if not os.path.lexists(path):
         salt = secrets.token_hex(16)
@@ -123,8 +122,8 @@ def begin(folder: Path, plan: str, party: int, run: str, value: int, draw: Calla
         raise ArtifactError(f"{name_of(path)} is the record of another run, plan or party. Put the right one back.")
     if found.state != "opened" and found.input != _mark(found.salt, value):
         raise ProblemError(
-            f"A run is made again with the input that it had at first. Found another for run {run} of this plan. "
-            "Give the same input, or begin another run, which is another release."
+            f"Run {run} of this plan was started with another input. Give the same input again, or start a new run, "
+            "which is another release."
         )
     if found.state != "opened" and not os.access(folder, os.W_OK):
         raise ProblemError(f"cannot write {name_of(folder)}: permission denied")

@@ -104,7 +104,14 @@ class Lines extends Chart {
       pen = true;
       if (few) dots.push(drawn("circle", { cx: this.x(i).toFixed(2), cy: this.y(value).toFixed(2), r: 2.2, class: `dot curve-${number % 6}` }));
     }
-    return [drawn("path", { d: path || "M0 0", class: class_ }), ...dots];
+    return [drawn("path", { d: path || "M0 0", class: class_, ...this.stroke(curve) }), ...dots];
+  }
+
+  // Each line is thinner than those below it, with dashes of its own: none is hidden where they coincide.
+  stroke(curve) {
+    const lines = this.data.curves.filter((other) => other.style !== "area" && other.style !== "bars"), at = lines.indexOf(curve);
+    const width = 1.7 + 1.5 * Math.min(lines.length - 1 - at, 3), dash = ["", "7 4", "2 3", "9 3 2 3"][at % 4];
+    return { "stroke-width": width, ...(dash && { "stroke-dasharray": dash }) };
   }
 
   axes(height) {
@@ -134,7 +141,7 @@ class Lines extends Chart {
       const area = curve.style === "area";
       const mark = area || curve.style === "bars"
         ? drawn("rect", { x, y: 7, width: 18, height: 10, class: area ? "prior" : `dot curve-${i % 6}` })
-        : drawn("line", { x1: x, x2: x + 18, y1: 12, y2: 12, class: `curve curve-${i % 6}` });
+        : drawn("line", { x1: x, x2: x + 18, y1: 12, y2: 12, class: `curve curve-${i % 6}`, ...this.stroke(curve) });
       group.append(mark, drawn("text", { x: x + 24, y: 16, class: "tick" }, curve.name));
       x += 40 + 6.4 * curve.name.length;
     });

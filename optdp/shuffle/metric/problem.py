@@ -36,14 +36,16 @@ MECHANISMS = {
 
 LARGEST_N, LARGEST_K, LARGEST_DISTANCE, LARGEST_LOSS = 10**7, 10**6, 5000, 400
 _HONEST = (
-    "Metric privacy of the shuffled sum: data sets whose values differ by d in all, d up to max_distance, cannot be "
-    "told apart better than e^(epsilon d), but for delta. It needs an honest shuffler and n people who add their "
-    "noise; local_epsilon is what one person's message alone gives away, per unit, if the shuffler fails."
+    "Metric privacy of the shuffled sum: if people's values changed by d in all, for any d up to max_distance, nothing "
+    "that can be concluded from the sum would be more than e^(epsilon d) times likelier, plus delta. It assumes an "
+    "honest shuffler and n people who all add their noise; local_epsilon is what one person's message alone gives "
+    "away, per unit, if the shuffler fails."
 )
 _COMPROMISED = (
-    "Metric privacy of one person's message, seen by itself: values that differ by d, d up to max_distance, cannot be "
-    "told apart better than e^(epsilon d), but for delta. If several people's values differ, their losses add up. It "
-    "needs nobody but the person's own noise, of a message that is nothing but its number of ones."
+    "Metric privacy of one person's message, seen by itself: if that person's value changed by d, for any d up to "
+    "max_distance, nothing that can be concluded from the message would be more than e^(epsilon d) times likelier, "
+    "plus delta. If several people's values change, their losses add up. It relies on nobody but the person, who must "
+    "add the noise and send a message that shows nothing but its number of ones."
 )
 
 
@@ -64,7 +66,7 @@ def _within(value: Number | None, name: str, least: str, most: str) -> Fraction 
 def _delta(value: Number) -> Fraction:
     found = _within(value, "delta", "1e-12", "0.5")
     if found is None:
-        raise ProblemError("delta is missing. Give the probability with which the promise may fail, such as 1e-6.")
+        raise ProblemError("delta is missing. Give a small probability, such as 1e-6.")
     return found
 
 
@@ -94,8 +96,9 @@ def _mae(value: Number | None) -> Fraction | None:
 
 @frozen(eq=False, repr=False)
 class MetricShuffle(Problem["MetricSolution"]):
-    """A shuffled sum. Give `epsilon` and the noise is found; give the noise and the profile is found; give both and
-    the claim is checked. Leave out `n` and give `mae`, and the least number of people for this accuracy is found.
+    """A shuffled sum with metric privacy. Give `epsilon` to have the noise computed, the noise to have the profile
+    computed, or both to have the claim checked. Leave out `n` and give `mae` to have the smallest number of people for
+    this accuracy computed.
 
     Parameters
     ----------
@@ -109,7 +112,7 @@ class MetricShuffle(Problem["MetricSolution"]):
     local_epsilon : for hybrid, what one message may give away, per unit.
     mae : the wanted mean absolute error.
     query : "sum" or "average".
-    quantum : one bit of a message stands for so much (D, appendix G).
+    quantum : how much one bit of a message stands for (D, appendix G).
     dimensions : 1 or 2.
 
     Examples
@@ -180,23 +183,24 @@ class MetricShuffle(Problem["MetricSolution"]):
         name, needed = self.mechanism, self._noise()
         for given in ("p", "eps_geo", "beta"):
             if getattr(self, given) is not None and given not in needed:
-                raise ProblemError(f"{given} is no parameter of {name}. Leave it out; its own: {', '.join(needed)}.")
+                raise ProblemError(f"{name} has no parameter {given}. Leave it out; it has {', '.join(needed)}.")
         if self.n is None and (self.mae is None or self.epsilon is None or self.known):
-            raise ProblemError("n is missing. Give it, or give epsilon and mae, and the least n is found.")
+            raise ProblemError("n is missing. Give n, or give epsilon and mae to have the smallest n computed.")
         if self.epsilon is None and not self.known:
             raise ProblemError(
-                f"epsilon is missing. Give it, and the noise is found; or give {' and '.join(needed)}, and it is found."
+                f"epsilon is missing. Give epsilon to have the noise computed, or {' and '.join(needed)} to have "
+                "epsilon computed."
             )
         if name == "hybrid" and not self.known and self.local_epsilon is None:
             raise ProblemError("A hybrid needs local_epsilon: what one message may give away if the shuffler fails.")
         if name == "hybrid" and (self.beta is None) != (self.eps_geo is None):
             raise ProblemError(
-                "A hybrid's noise is beta and eps_geo together. Give both, or neither to have them found."
+                "A hybrid's noise needs both beta and eps_geo. Give both, or neither to have them computed."
             )
         if self.local_epsilon is not None and name != "hybrid":
-            raise ProblemError(f"local_epsilon is wanted of a hybrid; for {name} it is what comes out. Leave it out.")
+            raise ProblemError(f"Only a hybrid takes local_epsilon; for {name} it is a result. Leave it out.")
         if self.c is not None and name in ("rr", "geo-central", "geo-local"):
-            raise ProblemError(f"{name} has no padding. Leave out c.")
+            raise ProblemError(f"{name} has no padding. Leave c out.")
         if self.quantum > 1 and (name not in ("geo", "sgdl", "hybrid") or self.dimensions > 1):
             raise ProblemError("quantum is for geo, sgdl and hybrid in one dimension. Leave it out.")
         if self.epsilon is not None and self.epsilon * self.max_distance > LARGEST_LOSS:
@@ -224,7 +228,7 @@ class MetricShuffle(Problem["MetricSolution"]):
 
     @property
     def meaning(self) -> str:
-        """What is claimed, and of whom."""
+        """What is promised, and on what assumptions."""
         return _HONEST if self.shuffler == "honest" else _COMPROMISED
 
     def figures(self) -> dict[str, Any]:

@@ -44,6 +44,7 @@ class MetricSolution(Outcome):
     note: str
     seconds: float
     told = ("status", "n", "epsilon", "problem.delta", "local_epsilon", "mae", "rmse", "bits_per_user")
+    drawing = "optdp.shuffle.pictures:of_metric"
 
     @property
     def n(self) -> int:

@@ -21,9 +21,10 @@ from typing import Any
 import pytest
 
 from optdp.plan.meeting.keys import Key
-from optdp.plan.meeting.meeting import HELLO
+from optdp.plan.meeting.meeting import HELLO, STOP
 from optdp.plan.meeting.opening import COMMIT, SHARE, VIEW
 from optdp.plan.meeting.roster import Place, digest_of
+from tests.loopback import wait_for
 from tests.plan.meeting.crew import LARGE, OTHER_PLAN, PLAN, Crew, errors
 
 if not importlib.util.find_spec("mpyc"):
@@ -37,27 +38,20 @@ def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
     crew.finish()
 
 
-def wait_for(port: int, within: float = 20.0) -> None:
-    end = time.monotonic() + within
-    while time.monotonic() < end:
-        with socket.socket() as trial:
-            if trial.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.02)
-    raise AssertionError("nobody listens")
-
-
 def dial(key: Key, place: Place) -> ssl.SSLSocket:
     """A connection as a party with this key would make it."""
-    plain = socket.create_connection(("127.0.0.1", place.port), timeout=5)
-    return key.caller(place.fingerprint).wrap_socket(plain)
+    return key.caller(place.fingerprint).wrap_socket(connected(place))
+
+
+def connected(place: Place) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", place.port), timeout=60)
 
 
 def frame(label: int, payload: bytes) -> bytes:
     return struct.pack("<qI", label, len(payload)) + payload
 
 
-def heard(connection: socket.socket, seconds: float = 1.0) -> bytes:
+def heard(connection: socket.socket, seconds: float = 60.0) -> bytes:
     """Everything that comes until the other side hangs up, or for so long."""
     data, end = b"", time.monotonic() + seconds
     connection.settimeout(0.1)
@@ -93,7 +87,7 @@ def hello(me: int, to: int, places: list[Place], plan: str = PLAN, run: str = "2
 def test_one_attacker_who_poses_as_all_others_gets_nothing(crew: Crew) -> None:
     """The attack that was found: who knew the plan's digest posed as parties 0 and 1 and was sent party 2's report."""
     (victim,), places = crew.call(1), crew.places(3)
-    victim.ask(**crew.job(7, 2, places, timeout=3))
+    victim.ask(**crew.job(7, 2, places, act=["patient"]))
     wait_for(places[2].port)
     for attacker in (crew.keys[5], crew.keys[6]):  # keys of its own
         said = b""
@@ -102,10 +96,10 @@ def test_one_attacker_who_poses_as_all_others_gets_nothing(crew: Crew) -> None:
             said = line.recv(1000)  # in TLS 1.3 the refusal comes here
         assert said == b""
     for words in (hello(0, 2, places), b"", b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 50000):  # no TLS at all
-        plain = socket.create_connection(("127.0.0.1", places[2].port), timeout=5)
-        with plain, contextlib.suppress(ConnectionError):
+        with connected(places[2]) as plain, contextlib.suppress(ConnectionError):
             plain.sendall(words)
-            assert PLAN.encode() not in heard(plain, 0.3)
+            assert PLAN.encode() not in heard(plain, 60.0 if words else 0.3)
+    victim.time_is_up()
     (answer,) = [victim.answer()]
     assert answer
     assert "opening" not in answer["events"]
@@ -116,15 +110,16 @@ def test_one_attacker_who_poses_as_all_others_gets_nothing(crew: Crew) -> None:
 def test_one_party_that_poses_as_another_too_gets_nothing(crew: Crew) -> None:
     """Party 0 has a key. With it it is party 0, whatever it says, and one time only."""
     (victim,), places = crew.call(1), crew.places(3)
-    victim.ask(**crew.job(7, 2, places, timeout=4))
+    victim.ask(**crew.job(7, 2, places, act=["patient"]))
     wait_for(places[2].port)
     with dial(crew.keys[0], places[2]) as first, dial(crew.keys[0], places[2]) as second:
         first.sendall(hello(0, 2, places))
-        assert labels(heard(first, 1.0)) == [HELLO]
+        said = first.recv(65536)
         with contextlib.suppress(OSError):
             second.sendall(hello(1, 2, places))
-        said = heard(second, 1.0)
-        assert set(labels(said)) <= {HELLO}
+        assert set(labels(heard(second))) <= {HELLO}
+        victim.time_is_up()
+        assert labels(said + heard(first)) == [HELLO, STOP]
         (text,) = errors([victim.answer()], "SolverError")
         assert "party 1" in text
         assert "party 0" not in text
@@ -132,11 +127,11 @@ def test_one_party_that_poses_as_another_too_gets_nothing(crew: Crew) -> None:
 
 def test_claiming_the_number_of_another_party(crew: Crew) -> None:
     (victim,), places = crew.call(1), crew.places(3)
-    victim.ask(**crew.job(7, 2, places, timeout=6))
+    victim.ask(**crew.job(7, 2, places))
     wait_for(places[2].port)
     with dial(crew.keys[0], places[2]) as line:
         line.sendall(hello(1, 2, places))
-        assert set(labels(heard(line, 0.5))) <= {HELLO}
+        assert labels(heard(line)) == [HELLO, STOP]
         (text,) = errors([victim.answer()], "ArtifactError")
     assert "party 0 has another list of parties" in text
 
@@ -144,14 +139,14 @@ def test_claiming_the_number_of_another_party(crew: Crew) -> None:
 @pytest.mark.parametrize("version", ["TLSv1_2", "no certificate", "plain"])
 def test_less_than_mutual_tls_1_3_is_refused(crew: Crew, version: str) -> None:
     (victim,), places = crew.call(1), crew.places(2)
-    victim.ask(**crew.job(7, 1, places, timeout=2))
+    victim.ask(**crew.job(7, 1, places, act=["patient"]))
     wait_for(places[1].port)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     if version == "TLSv1_2":
         context.maximum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(crew.keys[0].path)
-    plain = socket.create_connection(("127.0.0.1", places[1].port), timeout=5)
+    plain = connected(places[1])
     if version == "plain":
         with plain:
             plain.sendall(hello(0, 1, places))
@@ -162,6 +157,7 @@ def test_less_than_mutual_tls_1_3_is_refused(crew: Crew, version: str) -> None:
             line.sendall(hello(0, 1, places))
             said = line.recv(1000)
         assert said == b""
+    victim.time_is_up()
     (text,) = errors([victim.answer()], "SolverError")
     assert "party 0" in text
 
@@ -171,14 +167,15 @@ def test_nothing_is_said_before_the_caller_is_known_to_be_welcome(crew: Crew) ->
     (victim,), places = crew.call(1), crew.places(2)
     heard_there: list[bytes] = []
     with socket.create_server(("127.0.0.1", places[1].port)) as server:
-        server.settimeout(10)
-        victim.ask(**crew.job(7, 0, places, timeout=2))
+        server.settimeout(60)
+        victim.ask(**crew.job(7, 0, places, act=["patient"]))
         context = crew.keys[5].listener([crew.keys[0].fingerprint])
         line, _ = server.accept()
-        line.settimeout(5)
+        line.settimeout(60)
         with line, contextlib.suppress(ssl.SSLError, OSError):
             inner = context.wrap_socket(line, server_side=True)
             heard_there.append(heard(inner))
+        victim.time_is_up()
         (text,) = errors([victim.answer()], "SolverError")
     assert heard_there in ([], [b""])
     assert "party 1 (another key answers there)" in text
@@ -192,10 +189,10 @@ def test_what_was_recorded_cannot_be_played_again(crew: Crew) -> None:
 
     def pass_on(server: socket.socket) -> None:
         here, _ = server.accept()
-        with here, socket.create_connection(("127.0.0.1", places[1].port)) as there:
-            open_ends = {here: there, there: here}
-            while open_ends:
-                for one in select.select(list(open_ends), [], [], 20)[0]:
+        with here, connected(places[1]) as there:
+            other = {here: there, there: here}
+            while True:
+                for one in select.select(list(other), [], [])[0]:
                     try:
                         data = one.recv(65536)
                     except ConnectionError:  # a party that is done may close before it has read everything
@@ -205,23 +202,26 @@ def test_what_was_recorded_cannot_be_played_again(crew: Crew) -> None:
                     if not data:
                         return
                     with contextlib.suppress(ConnectionError):
-                        open_ends[one].sendall(data)
+                        other[one].sendall(data)
 
     parties[1].ask(**crew.job(5, 1, places))
     wait_for(places[1].port)
     with socket.create_server(("127.0.0.1", between)) as server:
-        thread = threading.Thread(target=pass_on, args=(server,))
+        server.settimeout(60)
+        thread = threading.Thread(target=pass_on, args=(server,), daemon=True)  # nobody waits for it where this fails
         thread.start()
         parties[0].ask(**crew.job(3, 0, [places[0], Place("localhost", between, places[1].fingerprint)]))
         assert [(party.answer() or {}).get("sum") for party in parties] == [8, 8]
-        thread.join(10)
+        thread.join(60)
+        assert not thread.is_alive()
     assert len(recorded) > 500
     assert PLAN.encode() not in recorded
-    parties[1].ask(**crew.job(5, 1, places, timeout=2))
+    parties[1].ask(**crew.job(5, 1, places, act=["patient"]))
     wait_for(places[1].port)
-    with socket.create_connection(("127.0.0.1", places[1].port), timeout=5) as line, contextlib.suppress(OSError):
+    with connected(places[1]) as line, contextlib.suppress(OSError):
         line.sendall(bytes(recorded))
         heard(line)
+    parties[1].time_is_up()
     (answer,) = [parties[1].answer()]
     (text,) = errors([answer], "SolverError")
     assert answer is not None
@@ -235,7 +235,7 @@ def test_300_idle_connections(crew: Crew) -> None:
     wait_for(places[2].port)
     with contextlib.ExitStack() as idle:
         for _ in range(300):
-            idle.enter_context(socket.create_connection(("127.0.0.1", places[2].port), timeout=5))
+            idle.enter_context(connected(places[2]))
         for i in (0, 1):
             parties[i].ask(**crew.job(i, i, places))
         assert [(party.answer() or {}).get("sum") for party in parties] == [6] * 3
@@ -273,9 +273,9 @@ def test_another_order_of_the_parties(crew: Crew) -> None:
 def test_another_key(crew: Crew) -> None:
     """Party 1 made itself a new key, and only its own list has it."""
     parties, places = crew.call(2), crew.places(2)
-    parties[0].ask(**crew.job(1, 0, places, timeout=3))
+    parties[0].ask(**crew.job(1, 0, places, timeout=6))
     renewed = [places[0], Place("localhost", places[1].port, crew.keys[5].fingerprint)]
-    parties[1].ask(**crew.job(1, 1, renewed, timeout=3, key=str(crew.keys[5].path)))
+    parties[1].ask(**crew.job(1, 1, renewed, timeout=6, key=str(crew.keys[5].path)))
     texts = errors([party.answer() for party in parties], "SolverError")
     assert "party 1 (another key answers there)" in texts[0]
     assert "party 0" in texts[1]
@@ -305,7 +305,7 @@ def test_a_party_that_does_not_follow_the_protocol_is_named(crew: Crew, name: st
     act, words, released = FAULTS[name]
     parties, places = crew.call(3), crew.places(3)
     for i, party in enumerate(parties):
-        party.ask(**crew.job(i, i, places, timeout=8, **({"act": act} if i == 2 else {})))
+        party.ask(**crew.job(i, i, places, **({"act": act} if i == 2 else {})))
     answers = [party.answer() for party in parties]
     texts = errors(answers[:2], "SolverError")
     assert all("party 2" in text for text in texts)
@@ -324,9 +324,9 @@ def test_what_is_withheld_is_named(crew: Crew, label: int, only: int | None, rel
     """Also by the parties to whom it was not withheld: they wait for the others' word that all have the result."""
     parties, places = crew.call(3), crew.places(3)
     for i, party in enumerate(parties):
-        act = {"act": ["label", label, "withhold", only]} if i == 2 else {}
-        party.ask(**crew.job(i, i, places, timeout=6, **act))
-    for text in errors([parties[i].answer() for i in (0, 1)], "SolverError"):
+        act = ["label", label, "withhold", only] if i == 2 else ["hurried", label, 4]
+        party.ask(**crew.job(i, i, places, act=act))
+    for text in errors([party.answer() for party in parties][:2], "SolverError"):
         assert "party 2" in text
         assert ("Count the result as released" in text) == released
 
@@ -336,8 +336,8 @@ def test_who_withholds_and_blames_another_is_named_too(crew: Crew, about: int) -
     """Party 2 keeps its share from party 0 and says that party 1, or party 0 itself, was late."""
     parties, places = crew.call(3), crew.places(3)
     for i, party in enumerate(parties):
-        act = {"act": ["lie", SHARE, 0, "late", [about]]} if i == 2 else {}
-        party.ask(**crew.job(i, i, places, timeout=6, **act))
+        act = ["lie", SHARE, 0, "late", [about]] if i == 2 else ["hurried", SHARE, 4]
+        party.ask(**crew.job(i, i, places, act=act))
     answers = [party.answer() for party in parties]
     (text,) = errors(answers[:1], "SolverError")
     said, _, own = text.partition("this party was waiting for")
@@ -350,9 +350,9 @@ def test_who_waits_for_a_victim_learns_whom_that_one_waits_for(crew: Crew, label
     """Party 2 keeps something from party 0, and party 1, which waits for party 0, is the first whose time is up."""
     parties, places = crew.call(3), crew.places(3)
     for i, party in enumerate(parties):
-        act = {"act": ["label", label, "withhold", 0]} if i == 2 else {}
-        party.ask(**crew.job(i, i, places, timeout=8 if i == 1 else 600, **act))
-    answers = [parties[i].answer() for i in (0, 1)]
+        act = {1: {"act": ["hurried", label, 4]}, 2: {"act": ["label", label, "withhold", 0]}}
+        party.ask(**crew.job(i, i, places, **act.get(i, {}), timeout=600))
+    answers = [party.answer() for party in parties][:2]
     for text, answer in zip(errors(answers, "SolverError"), answers, strict=True):
         assert answer is not None
         assert "party 2" in text
@@ -363,11 +363,10 @@ def test_a_party_that_is_slow(crew: Crew) -> None:
     """It begins a message and does not end it."""
     parties, places = crew.call(3), crew.places(3)
     for i, party in enumerate(parties):
-        party.ask(**crew.job(i, i, places, timeout=6, **({"act": ["instead", "slow"]} if i == 2 else {})))
-    for text in errors([parties[i].answer() for i in (0, 1)], "SolverError"):
+        party.ask(**crew.job(i, i, places, act=["instead", "slow"] if i == 2 else ["hurried", 0, 4]))
+    for text in errors([party.answer() for party in parties][:2], "SolverError"):
         assert "party 2" in text
         assert "released" not in text
-    crew.replace(parties[2])
 
 
 def test_the_same_party_twice(crew: Crew) -> None:
@@ -376,10 +375,14 @@ def test_the_same_party_twice(crew: Crew) -> None:
     parties[1].ask(**crew.job(2, 1, places))
     wait_for(places[1].port)
     again = [Place("localhost", crew.places(1)[0].port, places[0].fingerprint), places[1]]
-    parties[0].ask(**crew.job(1, 0, places, timeout=6))
-    parties[2].ask(**crew.job(1, 0, again, timeout=6))
-    answers = [party.answer() for party in parties]
-    assert (answers[1] or {}).get("sum") == 3
-    assert sorted("sum" in (answers[i] or {}) for i in (0, 2)) == [False, True]
-    (text,) = errors([answer for answer in (answers[0], answers[2]) if "error" in (answer or {})], "SolverError")
+    for party, listed in ((parties[0], places), (parties[2], again)):
+        party.ask(**crew.job(1, 0, listed, act=["patient"]))
+    assert (parties[1].answer() or {}).get("sum") == 3
+    first, other = crew.in_turn(parties[0], parties[2])
+    found = [first.answer() or {}]
+    if "sum" in found[0]:  # the other one may try until its time is up
+        other.time_is_up()
+    met, refused = sorted([*found, other.answer() or {}], key=lambda answer: "error" in answer)
+    assert met.get("sum") == 3
+    (text,) = errors([refused], "SolverError")
     assert "party 1" in text

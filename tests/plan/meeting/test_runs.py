@@ -37,7 +37,7 @@ def test_one_report_for_a_run(tmp_path: Path, draws: Iterator[int]) -> None:
 def test_another_input_is_refused_and_not_told(tmp_path: Path, draws: Iterator[int]) -> None:
     folder = tmp_path / "runs"
     begin(folder, PLAN, 0, "r", 77123, lambda: next(draws))
-    with pytest.raises(ProblemError, match="the input that it had at first") as caught:
+    with pytest.raises(ProblemError, match="was started with another input") as caught:
         begin(folder, PLAN, 0, "r", 77124, lambda: next(draws))
     assert "7712" not in str(caught.value)
     (path,) = folder.iterdir()
