@@ -25,6 +25,7 @@ GIVEN = {
     "two-offices": "optdp solve small-plan.toml --out two-offices",
     "plan": "cp -r two-offices plan",
     "order.json": "optdp solve problems/use-cases/clinic-visits.toml --out order.json",
+    "survey.toml": "cp problems/use-cases/survey-shuffled.toml survey.toml",
     "clinic-visits.csv": "cp problems/use-cases/clinic-visits.csv .",
     "sampler": "optdp export sick-leave.json --to c --out c && cc -std=c99 -O2 -DSAMPLER_MAIN -o sampler c/sampler.c",
     "sampler.py": "optdp export sick-leave.json --to python --out python && cp python/sampler.py .",
