@@ -78,8 +78,8 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "No such file" in refusal(read_columns, tmp_path / "none.csv", ["x"])
     assert "Not a regular file" in refusal(read_columns, Path("/dev/zero"), ["x"])
     path = written(tmp_path, "x\n1\n")
-    assert "Name each column once" in refusal(read_columns, path, ["x", " x"])
-    assert "Name each column once" in refusal(read_columns, path, [])
+    assert "each by a name of its own" in refusal(read_columns, path, ["x", " x"])
+    assert "each by a name of its own" in refusal(read_columns, path, [])
     monkeypatch.setattr(data_module, "LARGEST_DATA", 3)
     assert "must be smaller than" in refusal(read_columns, path, ["x"])
 
