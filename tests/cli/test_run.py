@@ -192,7 +192,7 @@ def test_run_in_two_dimensions(optdp: Any, folder: Folder) -> None:
     data = folder.data("x,y\n" + "".join(f"{i % 10},{i % 4}\n" for i in range(40)))
     base = ("run", path, "--data", data, "--out", folder.out)
     optdp(*base, "--column", "x").refused("--column must be given twice. Found it once")
-    optdp(*base, "--column", "x", "--column", "x").refused("Name each column once")
+    optdp(*base, "--column", "x", "--column", "x").refused("Columns must be named, each by a name of its own")
     folder.untouched()
     done = optdp(*base, "--column", "x", "--column", "y", "--seed", 3)
     assert done.code == 0, done.err

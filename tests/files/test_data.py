@@ -202,7 +202,8 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         monkeypatch.setattr("optdp.loading.load", lambda _, allow_outside: given)
         monkeypatch.setattr("optdp.kinds.solve", lambda problem, progress: problem)
         path = written(tmp_path, text)
-        args = ["steps-shuffled", "--data", path, "--out", tmp_path / out, *options]
+        (tmp_path / "sum.toml").touch()  # what is in it comes from `load`
+        args = [tmp_path / "sum.toml", "--data", path, "--out", tmp_path / out, *options]
         return CliRunner().invoke(app, [str(arg) for arg in args])
 
     return call
