@@ -39,7 +39,7 @@ PLANS = {
 }  # fmt: skip
 """What the verdict about a plan rests on besides; loaded with the others."""
 
-SHELL = {"optdp", "optdp.cli", "optdp.library", "optdp.order", "optdp.shuffle"}
+SHELL = {"optdp", "optdp.cli", "optdp.library", "optdp.order", "optdp.shuffle", "optdp.work.notebook"}
 """The command line, the names of problems, and the kinds of orders and shuffle protocols.
 
 Modules of `optdp.cli` import what they need when they run.
@@ -111,6 +111,8 @@ def test_the_function_needs_no_more_than_the_command(home: Path) -> None:
     assert {module for module in loaded if module.startswith("optdp")} <= LOGIC | PLANS | DRAWING | {
         "optdp",
         "optdp.order",
+        "optdp.shuffle",
+        "optdp.work.notebook",
     }
 
 
