@@ -245,6 +245,7 @@ class Amplification(Problem["AmplificationSolution"]):
     eps0, n, delta, epsilon : local epsilon, number of people, delta and epsilon of the shuffled reports.
     method : "best", the smallest proved upper bound, or the name of one bound.
     rounds : how often the same people report.
+    title : what files and reports call it.
 
     Examples
     --------
@@ -346,6 +347,7 @@ class KRRCount(Problem["AmplificationSolution"]):
     eps0, epsilon, delta : give two of them; the third is computed.
     counts : how many people hold each value, instead of `n`, `n_x0` and `k`: then x0 is the worst of the values (C,
         Corollary 1).
+    title : what files and reports call it.
 
     Examples
     --------

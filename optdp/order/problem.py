@@ -51,6 +51,7 @@ class OrderShuffle(Problem["OrderSolution"]):
     budget : seconds of search for "best".
     spec : where the groups come from, as a file says it; empty if they were given.
     study : what to simulate with the order that is found, if anything.
+    title : what files and reports call it.
 
     Examples
     --------

@@ -161,6 +161,7 @@ class MultiLTE(Problem["PlanSolution"]):
     observer : an `Observer` for the people of every party, or a list with one, or None, for each party's own: the
         guarantee holds against anyone who knows that much about the others. In a joint plan, these are the people of
         all parties; with "alone", those of the person's own party, and anything may be known about other parties.
+    title : what files and reports call it.
 
     Examples
     --------

@@ -80,6 +80,7 @@ class ShuffleHistogram(Problem["HistogramSolution"]):
     epsilon, delta, eps0 : give two of them; the third is computed. eps0 is then the largest that keeps the promise.
     labels : the values, if they are not 0..k-1.
     estimator : "likelihood", "projection" or "inversion".
+    title : what files and reports call it.
 
     Examples
     --------

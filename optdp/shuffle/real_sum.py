@@ -96,6 +96,7 @@ class RealSum(Problem["RealSumSolution"]):
     k, gamma : messages are `0..k`, and with probability gamma a uniform one is sent.
     low, high : what numbers people may hold.
     average_mse : the wanted mean squared error of the average.
+    title : what files and reports call it.
 
     Examples
     --------

@@ -116,6 +116,7 @@ class SingleLTE(Problem["Solution"]):
         differential privacy that they must keep together. The largest ordinary epsilon of each is computed; it is the
         `fallback_epsilon`, and without an `epsilon` under the prior also the `epsilon`, against an observer who knows
         everyone else.
+    title : what files and reports call it.
 
     Examples
     --------

@@ -114,6 +114,7 @@ class MetricShuffle(Problem["MetricSolution"]):
     query : "sum" or "average".
     quantum : how much one bit of a message stands for (D, appendix G).
     dimensions : 1 or 2.
+    title : what files and reports call it.
 
     Examples
     --------
