@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 import optdp.order
+import optdp.shuffle
 from optdp.errors import ArtifactError, ProblemError
 from optdp.files.atomic import name_of, read_bytes
 from optdp.files.models import from_spec
@@ -47,10 +48,14 @@ from optdp.single.verify import Verified, fitted, verify_matrix
 
 if TYPE_CHECKING:  # orders are imported where one is opened: they need SciPy, and no table should
     from optdp.order.format import Order, VerifiedOrder
+    from optdp.shuffle.format import Deployed, VerifiedShuffle
 
 (ORDERS,) = optdp.order.KINDS
 MARK = b'"optdp/order"'
 """What stands near the start of an order's file."""
+SHUFFLE = optdp.shuffle.KINDS[0]
+SHUFFLED = b'"format": "optdp/shuffle"'
+"""What the first line of a shuffle protocol says; all kinds have one form."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +155,20 @@ class OpenedOrder(Opened):
         return found
 
 
+@dataclass(frozen=True, eq=False)
+class OpenedShuffle(Opened):
+    """A shuffle protocol: what its clients do, in integers."""
+
+    deployed: Deployed
+    noun = "a shuffle protocol"
+    more = ", which is for `optdp randomize`, `shuffle` and `analyze`"
+
+    @cached_property
+    def verified(self) -> VerifiedShuffle:
+        found: VerifiedShuffle = at(SHUFFLE.verify)(self.path, found=self.deployed)
+        return found
+
+
 Some = TypeVar("Some", bound=Opened)
 
 
@@ -181,7 +200,7 @@ def open_artifact(
 
     Returns
     -------
-    OpenedMatrix, OpenedPlan, OpenedParty or OpenedOrder
+    OpenedMatrix, OpenedPlan, OpenedParty, OpenedOrder or OpenedShuffle
         What it is, with `claim`, `sha256` and `verified`.
 
     Examples
@@ -212,6 +231,10 @@ def _read(place: Path, only: tuple[type[Opened], ...], allow_outside: bool) -> O
         _welcome(place, OpenedOrder, only)
         order = at(ORDERS.read)(place, data)
         return OpenedOrder(place, order.sha256, order.claim, begin, order, allow_outside)
+    if SHUFFLED in data[:256]:
+        _welcome(place, OpenedShuffle, only)
+        deployed = at(SHUFFLE.read)(place, data)
+        return OpenedShuffle(place, deployed.sha256, deployed.claim, begin, deployed)
     artifact = read_party(place, data)
     said = (place, artifact.sha256, artifact.claim, begin)
     if isinstance(artifact, SeededArtifact) or artifact.problem.get("kind") == MultiLTE.kind:

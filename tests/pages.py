@@ -155,7 +155,8 @@ class Reader:
                 maker = Reader(self.cache, others, self.cache)
                 maker.type(self.given[name])
                 assert maker.code == 0, f"{name} could not be made."
-            subprocess.run(["cp", "-r", made, self.folder / name], check=True)
+            if self.folder != self.cache:
+                subprocess.run(["cp", "-r", made, self.folder / name], check=True)
 
     def type(self, line: str) -> str:
         """What the terminal shows after this line."""

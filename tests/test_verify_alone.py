@@ -39,8 +39,8 @@ PLANS = {
 }  # fmt: skip
 """What the verdict about a plan rests on besides; loaded with the others."""
 
-SHELL = {"optdp", "optdp.cli", "optdp.library", "optdp.order"}
-"""The command line, the names of problems, and the kind of orders.
+SHELL = {"optdp", "optdp.cli", "optdp.library", "optdp.order", "optdp.shuffle"}
+"""The command line, the names of problems, and the kinds of orders and shuffle protocols.
 
 Modules of `optdp.cli` import what they need when they run.
 """

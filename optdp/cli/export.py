@@ -14,7 +14,9 @@ from optdp.files.atomic import name_of
 
 
 def export(
-    artifact: Annotated[Path, typer.Argument(help="An artifact, one party's file, or a plan's folder.")],
+    artifact: Annotated[
+        Path, typer.Argument(help="An artifact, one party's file, a plan's folder, or a shuffle protocol.")
+    ],
     to: Annotated[str, typer.Option(help="A sampler: python, c, js or sql; or the table: csv, npz or parquet.")],
     save: Annotated[
         Path, typer.Option("--out", "-o", help="The folder to write to; for csv, npz and parquet it may be a file.")
@@ -26,15 +28,16 @@ def export(
     For example:  optdp export sick-leave.json --to c --out sampler
     """
     from optdp.export import chosen, write
-    from optdp.export.subject import subjects
+    from optdp.export.subject import Protocol, subjects
 
     target = chosen(to)
     found = subjects(artifact)
     written = write(found, target, save)
     for warning in dict.fromkeys(subject.warning for subject in found if subject.warning):
         err.print(f"[yellow]{plain(warning)}[/]")
-    tested = [path for path in written if target.test and path.name != "sampler.h"]
-    tests = [target.test.format(shlex.quote(str(path.parent)), shlex.quote(str(path))) for path in tested]
+    test = target.client_test if any(isinstance(subject, Protocol) for subject in found) else target.test
+    tested = [path for path in written if test and path.suffix != ".h"]
+    tests = [test.format(shlex.quote(str(path.parent)), shlex.quote(str(path))) for path in tested]
     if as_json:
         print_json(
             {

@@ -26,6 +26,7 @@ from optdp.cli.lists import kinds, problems, schema
 from optdp.cli.observers import observers
 from optdp.cli.order import shuffle
 from optdp.cli.printing import err, plain
+from optdp.cli.protocol import analyze, randomize
 from optdp.cli.report import report
 from optdp.cli.run import run
 from optdp.cli.sample import sample
@@ -69,7 +70,8 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-READERS = ("verify", "sample", "export", "report", "sign", "audit", "aggregate", "shuffle", "ledger")
+READERS = ("verify", "sample", "export", "report", "sign", "audit", "aggregate", "shuffle", "ledger",
+           "randomize", "analyze")  # fmt: skip
 """Commands that open files which somebody else may have made: they ask for a limited amount of work."""
 
 
@@ -97,7 +99,9 @@ app.command()(init)
 app.command()(solve)
 app.command()(amplify)
 app.command()(run)
+app.command()(randomize)
 app.command()(shuffle)
+app.command()(analyze)
 app.command()(curve)
 app.command()(audit)
 app.command()(sign)

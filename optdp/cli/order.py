@@ -1,4 +1,4 @@
-"""The command that shuffles answers within groups, around an order."""
+"""The command that shuffles: answers within groups, around an order; or the messages of a shuffle protocol."""
 
 from __future__ import annotations
 
@@ -9,36 +9,44 @@ import typer
 
 from optdp.cli.arguments import AllowOutside, AsJson
 from optdp.cli.printing import err, out, plain, print_json, progress
+from optdp.cli.protocol import shuffle_messages
 from optdp.cli.run import WARNING
 from optdp.errors import ProblemError
 from optdp.files.atomic import check_apart, check_writable
 
-OrderPath = Annotated[Path, typer.Argument(help="An order, as written by `optdp solve --out`.")]
+OrderPath = Annotated[Path, typer.Argument(help="An order or a shuffle protocol, as written by `optdp solve --out`.")]
 
 
 def shuffle(
     order: OrderPath,
-    data: Annotated[Path, typer.Option("--data", "-d", help="A CSV file with a header and one row for each record.")],
+    save: Annotated[Path, typer.Option("--out", "-o", help="Write what is shuffled here (.csv; messages: .jsonl).")],
+    data: Annotated[
+        Path | None, typer.Option("--data", "-d", help="A CSV file with a header and one row for each record.")
+    ] = None,
     column: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--column",
             "-c",
             help="The column with the answers, already randomized by the people; may be given several times.",
         ),
-    ],
-    save: Annotated[Path, typer.Option("--out", "-o", help="Write the shuffled answers here (.csv).")],
+    ] = None,
+    given: Annotated[
+        Path | None, typer.Option("--messages", "-m", help="For a shuffle protocol: the messages of its clients.")
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Make the draws repeatable; for tests only: they are NOT private.")
     ] = None,
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
 ) -> None:
-    """Shuffle answers within groups, around an order that is verified first.
+    """Shuffle answers within groups, around an order that is verified first; or the messages of clients.
 
     Several columns are shuffled together: each row of answers moves to another record as a whole.
 
     For example:  optdp shuffle order.json --data answers.csv --column y --out shuffled.csv
+
+    or:  optdp shuffle design.json --messages messages.jsonl --out shuffled.jsonl
     """
     import numpy as np
 
@@ -48,6 +56,13 @@ def shuffle(
     from optdp.numbers.source import Source
     from optdp.order.sampling import shuffled
 
+    if given is not None:
+        if data is not None or column or seed is not None or allow_outside:
+            raise ProblemError("--messages goes with --out alone. Found options for an order beside it.")
+        shuffle_messages(order, given, save, as_json)
+        return
+    if data is None or not column:
+        raise ProblemError("An order needs --data and --column, a shuffle protocol --messages. Found none of these.")
     source, names = Source(seed), [name.strip() for name in column]
     check_writable(save)
     check_apart(save, {"the order": order, "the data": data})

@@ -88,7 +88,7 @@ def run(
         if as_json:
             print_json(document)
         else:
-            _show(document, save)
+            show_estimate(document, save)
     raise typer.Exit(clock.exit_code(interrupted=False))
 
 
@@ -125,10 +125,11 @@ def _estimated(given: Any, data: Path, columns: list[str], clip: bool, source: A
     }
 
 
-def _show(document: dict[str, Any], saved: Path) -> None:
+def show_estimate(document: dict[str, Any], saved: Path) -> None:
+    """An estimate as a table, and bars for a histogram."""
     table = Table(show_header=False, box=None, padding=(0, 2))
-    given = ", ".join(f"{name} = {value}" for name, value in document["problem"].items())
-    table.add_row("[bold]problem[/]", plain(f"{document['kind']}: {given}"))
+    given = ", ".join(f"{name} = {value}" for name, value in document.get("problem", {}).items())
+    table.add_row("[bold]problem[/]", plain(": ".join(filter(None, (document["kind"], given)))))
     for part in ("estimate", "privacy"):
         for name, value in document[part].items():
             if name != "bins" and (name, part) != ("meaning", "estimate"):

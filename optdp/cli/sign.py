@@ -13,7 +13,7 @@ from optdp.cli.printing import out, plain, print_json
 
 def sign(
     artifact: Annotated[
-        Path, typer.Argument(help="An artifact, a plan's folder, or an order, as written by `solve --out`.")
+        Path, typer.Argument(help="An artifact, a plan's folder, an order or a protocol, as written by `solve --out`.")
     ],
     key: Annotated[
         Path,
@@ -31,10 +31,11 @@ def sign(
 
     For example:  optdp sign a.json --key private.pem --create-key
     """
-    from optdp.artifact import OpenedMatrix, OpenedOrder, OpenedPlan, open_artifact
+    from optdp.artifact import OpenedMatrix, OpenedOrder, OpenedPlan, OpenedShuffle, open_artifact
     from optdp.files import signature
 
-    digest = open_artifact(artifact, OpenedMatrix, OpenedPlan, OpenedOrder, allow_outside=allow_outside).sha256
+    kinds = (OpenedMatrix, OpenedPlan, OpenedOrder, OpenedShuffle)
+    digest = open_artifact(artifact, *kinds, allow_outside=allow_outside).sha256
     public = signature.create_key(key) if new_key else None
     written = signature.sign(artifact, digest, key)
     shown = artifact.parent / written.name if artifact.name else written

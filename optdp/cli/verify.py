@@ -12,6 +12,7 @@ from rich.table import Table
 
 from optdp.cli.arguments import AllowOutside, AsJson
 from optdp.cli.printing import (
+    drawn,
     out,
     plain,
     print_json,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from optdp.order.format import VerifiedOrder
     from optdp.plan.explain import PlanExplanation, WorstAggregate
     from optdp.plan.format import VerifiedPlan
+    from optdp.shuffle.format import VerifiedShuffle
     from optdp.single.explain import Explanation, Sight, WorstInputs, WorstSecrets
     from optdp.single.verify import Verified
 
@@ -56,11 +58,12 @@ def verify(
     For an order, the groups are computed again from the files that it names.
     """
 
-    from optdp.artifact import OpenedMatrix, OpenedOrder, OpenedPlan, open_artifact
+    from optdp.artifact import OpenedMatrix, OpenedOrder, OpenedPlan, OpenedShuffle, open_artifact
 
-    found = open_artifact(artifact, OpenedMatrix, OpenedPlan, OpenedOrder, allow_outside=allow_outside, check=False)
-    if reason and isinstance(found, OpenedOrder):
-        raise ProblemError("--explain is for noise matrices and plans. Found an order.")
+    kinds = (OpenedMatrix, OpenedPlan, OpenedOrder, OpenedShuffle)
+    found = open_artifact(artifact, *kinds, allow_outside=allow_outside, check=False)
+    if reason and isinstance(found, OpenedOrder | OpenedShuffle):
+        raise ProblemError(f"--explain is for noise matrices and plans. Found {found.noun}.")
     why = _explained(found) if isinstance(found, OpenedMatrix | OpenedPlan) and reason else None
     more = {} if why is None else {"explain": why.document()}
     try:
@@ -80,7 +83,7 @@ def verify(
             _show(why)
         raise
     say: dict[type[Opened], Callable[[Any, Path], Said]]
-    say = {OpenedMatrix: _matrix, OpenedPlan: _plan, OpenedOrder: _order}
+    say = {OpenedMatrix: _matrix, OpenedPlan: _plan, OpenedOrder: _order, OpenedShuffle: _shuffle}
     figures, table, meaning = say[type(found)](checked, artifact)
     figures |= {"sha256": digest, "seconds": round(checked.seconds, 3)} | further
     if as_json:
@@ -222,6 +225,14 @@ def _order(found: VerifiedOrder, path: Path) -> Said:
         ("sensitivity", f"{found.sensitivity:,}, recomputed from {len(found.groups):,} groups"),
     ]
     return figures, _table(path, "", rows), MEANING
+
+
+def _shuffle(found: VerifiedShuffle, path: Path) -> Said:
+    deployed, sheet = found.deployed, found.sheet()
+    claim = {name: value for name, value in deployed.claim.items() if name != "meaning"}
+    figures = {"file": str(path), "status": "verified", "kind": deployed.kind, "n": deployed.n} | claim
+    rows = [(name, drawn(cell)) for name, cell in sheet.facts]
+    return figures, _table(path, "", rows), deployed.claim["meaning"]
 
 
 # ---------------------------------------------------------------------- the worst output, in words

@@ -24,14 +24,16 @@ import numpy as np
 from optdp.artifact import Opened
 from optdp.errors import ProblemError
 from optdp.export import sql
+from optdp.export.client import c_client, js_client, python_client
 from optdp.export.sampler import c_sampler, js_sampler, python_sampler
-from optdp.export.subject import Subject, of_table, subjects
+from optdp.export.subject import Protocol, Subject, of_table, subjects
 from optdp.extras import install
 from optdp.files import atomic, canonical
 from optdp.mechanism.added_noise import AddedNoise
 from optdp.mechanism.matrix import NoiseMatrix, Row
 from optdp.mechanism.seeded_maps import SeededMaps
 from optdp.mechanism.shared_noise import SharedNoise
+from optdp.shuffle.format import Deployed
 from optdp.single import format
 from optdp.single.format import Artifact
 
@@ -142,18 +144,36 @@ class Target:
     """The command that tests what was written to a folder."""
     files: str = ""
     """The pattern of their names: the folder of an earlier export has no others."""
+    client: Callable[[Deployed], dict[str, bytes]] | None = None
+    """What makes the client of a shuffle protocol instead."""
+    client_test: str = ""
+    """The command that tests it."""
     mark: bytes = b"optdp"
     """What the beginning of the first file of an earlier export has."""
 
 
 TARGETS = {
-    "python": Target(python_sampler, test="python {0}/sampler.py --self-test", files=r"sampler\.py"),
+    "python": Target(
+        python_sampler,
+        test="python {0}/sampler.py --self-test",
+        files=r"(sampler|client)\.py",
+        client=python_client,
+        client_test="python {0}/client.py --self-test",
+    ),
     "c": Target(
         c_sampler,
         test="cc -std=c99 -O2 -DSAMPLER_MAIN -o {0}/sampler {0}/sampler.c && {0}/sampler --self-test",
-        files=r"sampler(\.[ch])?",
+        files=r"(sampler|client)(\.[ch])?",
+        client=c_client,
+        client_test="cc -std=c99 -O2 -DCLIENT_MAIN -o {0}/client {0}/client.c && {0}/client --self-test",
     ),
-    "js": Target(js_sampler, test="node {0}/sampler.mjs --self-test", files=r"sampler\.mjs"),
+    "js": Target(
+        js_sampler,
+        test="node {0}/sampler.mjs --self-test",
+        files=r"(sampler|client)\.mjs",
+        client=js_client,
+        client_test="node {0}/client.mjs --self-test",
+    ),
     "sql": Target(
         sql.sampler,
         test="{{ cat {0}/sampler.sql; echo 'SELECT * FROM optdp_self_test;'; }} | sqlite3 :memory:",
@@ -188,7 +208,17 @@ def chosen(target: str) -> Target:
     return TARGETS[target]
 
 
-def write(found: Sequence[Subject], target: Target, out: Path) -> list[Path]:
+def made(subject: Subject | Protocol, target: Target) -> dict[str, bytes]:
+    """The files of one subject."""
+    if isinstance(subject, Subject):
+        return target.make(subject)
+    if target.client is None:
+        able = ", ".join(name for name, other in TARGETS.items() if other.client)
+        raise ProblemError(f"A shuffle protocol is exported as a client: {able}. Take one of these.")
+    return target.client(subject.artifact)
+
+
+def write(found: Sequence[Subject | Protocol], target: Target, out: Path) -> list[Path]:
     """Write every subject: all files are made before the first is written, and are there together or not at all.
 
     Several files get a folder of their own, which takes its place in one step. One file may go into any folder.
@@ -197,14 +227,16 @@ def write(found: Sequence[Subject], target: Target, out: Path) -> list[Path]:
     if one_file and len(found) > 1:
         raise ProblemError(f"The export of a plan must go to a folder. Found the file {atomic.name_of(out)}.")
     if one_file:
-        made = target.make(found[0])
+        files = made(found[0], target)
         contents = {
-            out.with_name(name.replace(f"matrix{target.suffix}", out.name, 1)): data for name, data in made.items()
+            out.with_name(name.replace(f"matrix{target.suffix}", out.name, 1)): data for name, data in files.items()
         }
         _write_beside(out, contents)
         return list(contents)
     names = {
-        f"{subject.folder}/{name}".lstrip("/"): data for subject in found for name, data in target.make(subject).items()
+        f"{subject.folder}/{name}".lstrip("/"): data
+        for subject in found
+        for name, data in made(subject, target).items()
     }
     if len(names) > 1 or not os.path.lexists(out):
         first = next(iter(names))

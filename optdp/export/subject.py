@@ -9,7 +9,7 @@ from functools import partial
 from math import ceil
 from pathlib import Path
 
-from optdp.artifact import Opened, OpenedMatrix, OpenedParty, OpenedPlan, open_artifact
+from optdp.artifact import Opened, OpenedMatrix, OpenedParty, OpenedPlan, OpenedShuffle, open_artifact
 from optdp.errors import ProblemError
 from optdp.export.layout import Layout, layout
 from optdp.mechanism.added_noise import AddedNoise
@@ -21,6 +21,7 @@ from optdp.plan import certificate
 from optdp.plan.format import Member, Plan, bare_table, check_drawn, party_file
 from optdp.plan.problem import MultiLTE
 from optdp.plan.seeded_format import PartyArtifact
+from optdp.shuffle.format import Deployed
 from optdp.single import certify
 from optdp.single.format import Artifact, table_of
 from optdp.single.verify import Verified
@@ -58,9 +59,20 @@ class Subject:
         return layout(self.table.drawing)
 
 
-def subjects(source: str | Path | Opened) -> list[Subject]:
+@dataclass(frozen=True)
+class Protocol:
+    """A shuffle protocol, of which the client is exported."""
+
+    artifact: Deployed
+    folder: str = ""
+    warning: str = ""
+
+
+def subjects(source: str | Path | Opened) -> list[Subject] | list[Protocol]:
     """What is in a file or in a plan's folder, every claim verified as far as the files allow."""
-    match open_artifact(source, OpenedMatrix, OpenedPlan, OpenedParty):
+    match open_artifact(source, OpenedMatrix, OpenedPlan, OpenedParty, OpenedShuffle):
+        case OpenedShuffle() as found:
+            return [Protocol(found.verified.deployed)]
         case OpenedMatrix() as found:
             return [_single(found.verified)]
         case OpenedParty() as found:

@@ -30,6 +30,7 @@ Each module proves at its top what it computes. Read them in this order, each re
     folder        the files of a plan, and their claims
     groups        an order's groups, made again from data
     order         an order and its claim
+    shuffle       a shuffle protocol and its claim
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ import os
 from .folder import recheck_plan
 from .order import recheck_order
 from .reading import read_document
+from .shuffle import recheck_shuffle
 from .single import recheck_single
 from .verdict import Failed, Findings, Refused, printable, work
 
@@ -57,6 +59,8 @@ def recheck(path: str | os.PathLike[str], *, allow_outside: bool = False) -> Fin
         document = read_document(path)
         if document.get("format") == "optdp/order":
             return recheck_order(path, document, allow_outside)
+        if document.get("format") == "optdp/shuffle":
+            return recheck_shuffle(path, document)
         return recheck_single(path, document)
     except (RecursionError, MemoryError, OverflowError) as error:
         raise Refused(f"{printable(path)}: more than can be read. Found {type(error).__name__}.") from None

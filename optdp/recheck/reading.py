@@ -49,6 +49,7 @@ _LINES = {
     "optdp/seeded-maps": ("format version inputs outputs denominator cuts choices claim problem provenance sha256"),
     "optdp/plan": "format version plan claim problem provenance parties sha256",
     "optdp/order": "",
+    "optdp/shuffle": "format version kind people client data claim provenance sha256",
 }
 """The keys that have a line of their own, in their order; an order is one line."""
 
@@ -145,7 +146,7 @@ def check_head(document: Mapping[str, Any], form: str, keys: str) -> None:
     version = document.get("version")
     must(type(version) is int and version == 1, "version must be 1", version)
     must(document.keys() == set(keys.split()), f"The keys must be {keys}", sorted(document))
-    for name in ("problem", "claim", "provenance"):
+    for name in {"problem", "claim", "provenance"} & document.keys():
         must(isinstance(document[name], dict), f"{name} must be a table", document[name])
     stated = document["sha256"]
     must(is_digest(stated) and stated == digest(document), "sha256 must be the digest of the content", stated)

@@ -2,6 +2,8 @@
 
 from optdp.kind import Kind, Start
 
+SAVE = "optdp.shuffle.format:save"
+"""What writes a solution's protocol."""
 KINDS = (
     Kind(
         "metric-shuffle",
@@ -9,6 +11,9 @@ KINDS = (
         problem="optdp.shuffle.metric.problem:MetricShuffle",
         solve="optdp.shuffle.metric.solve:solve_metric",
         run="optdp.shuffle.metric.protocol:MetricProtocol",
+        target="optdp.shuffle.format:check_target",
+        read="optdp.shuffle.format:read_design",
+        verify="optdp.shuffle.format:verify_design",
         compare="optdp.shuffle.metric.solve:compare_mechanisms",
         compared="optdp.shuffle.metric.solve:sheet",
         start=Start(
@@ -24,6 +29,9 @@ KINDS = (
         problem="optdp.shuffle.histogram:ShuffleHistogram",
         solve="optdp.shuffle.histogram:solve_histogram",
         run="optdp.shuffle.histogram:HistogramProtocol",
+        target="optdp.shuffle.format:check_target",
+        read="optdp.shuffle.format:read_design",
+        verify="optdp.shuffle.format:verify_design",
         start=Start(
             release="a histogram: how many people gave each answer",
             noise="each person adds noise, then a shuffler removes the names",
@@ -37,6 +45,9 @@ KINDS = (
         problem="optdp.shuffle.real_sum:RealSum",
         solve="optdp.shuffle.real_sum:solve_real_sum",
         run="optdp.shuffle.real_sum:RealSumProtocol",
+        target="optdp.shuffle.format:check_target",
+        read="optdp.shuffle.format:read_design",
+        verify="optdp.shuffle.format:verify_design",
         start=Start(
             release="one number: a count, a sum or an average",
             noise="each person adds noise, then a shuffler removes the names",

@@ -20,6 +20,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -35,12 +36,14 @@ from optdp.errors import ProblemError
 from optdp.files.data import labels as known_labels
 from optdp.files.data import whole_numbers
 from optdp.files.models import Exact, Problem, entry
+from optdp.kind import at
 from optdp.numbers.divergence import gaussian_sigma
 from optdp.numbers.draws import bernoulli, uniform_below
 from optdp.numbers.exact import check_whole, down, is_boolean, shown, there
 from optdp.numbers.source import Source
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Sheet, figure
+from optdp.shuffle import SAVE
 from optdp.shuffle.estimators import ESTIMATORS, Array, Response, standard_errors
 from optdp.shuffle.gamma import check_messages, check_rows, deployed, eps0_of, gamma_of, private_gamma, promised
 from optdp.work import Progress, silent
@@ -168,6 +171,10 @@ class HistogramSolution(Outcome):
     def central_tv(self) -> float:
         """The same of the Gaussian mechanism."""
         return expected_tv(self.gaussian_sigma, self.problem.k, self.problem.n)
+
+    def save(self, path: str | Path) -> None:
+        """Write the protocol's artifact, atomically."""
+        at(SAVE)(self, path)
 
     def protocol(self) -> HistogramProtocol:
         asked = self.problem

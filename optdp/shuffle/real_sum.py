@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,12 +32,14 @@ from optdp.amplification.solve import point
 from optdp.errors import ProblemError
 from optdp.files.data import real_numbers
 from optdp.files.models import Exact, Problem, entry
+from optdp.kind import at
 from optdp.numbers.divergence import gaussian_sigma
 from optdp.numbers.draws import bernoulli, bernoulli_each, uniform_below
 from optdp.numbers.exact import Number, check_whole, is_boolean, show, shown, there, to_fraction
 from optdp.numbers.source import Source
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Sheet, between, figure
+from optdp.shuffle import SAVE
 from optdp.shuffle.gamma import check_messages, check_rows, deployed, eps0_of, private_gamma, promised
 from optdp.shuffle.summation import LARGEST_K, Chosen, best_k, least_n, lower_mse, mse, theorem_1, theorem_3
 from optdp.work import Progress, silent
@@ -206,6 +209,10 @@ class RealSumSolution(Outcome):
     @property
     def theorem_1_mse(self) -> float | None:
         return None if self.theorem_1 is None else self.theorem_1.mse * float(self.problem.width) ** 2
+
+    def save(self, path: str | Path) -> None:
+        """Write the protocol's artifact, atomically."""
+        at(SAVE)(self, path)
 
     def protocol(self) -> RealSumProtocol:
         return RealSumProtocol(self.n, self.k, self.gamma, self.problem.low, self.problem.high)

@@ -153,7 +153,7 @@ def sweep(
             raise
         if isinstance(stopped, work.DeadlineReached):
             raise SolverError(stopped.advice) from None
-        kept = "The same call goes on from there." if place is not None and stopped.done else "Allow more time."
+        kept = "The same call continues from there." if place is not None and stopped.done else "Allow more time."
         raise SolverError(f"{stopped.why}; {stopped.done:,} of {stopped.points:,} points are done. {kept}") from None
 
 

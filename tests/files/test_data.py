@@ -202,7 +202,7 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         monkeypatch.setattr("optdp.loading.load", lambda _, allow_outside: given)
         monkeypatch.setattr("optdp.kinds.solve", lambda problem, progress: problem)
         path = written(tmp_path, text)
-        args = ["real-sum", "--data", path, "--out", tmp_path / out, *options]
+        args = ["steps-shuffled", "--data", path, "--out", tmp_path / out, *options]
         return CliRunner().invoke(app, [str(arg) for arg in args])
 
     return call

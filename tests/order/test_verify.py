@@ -46,7 +46,10 @@ OPENING = (
 )  # fmt: skip
 """What is loaded to open any file, whatever it turns out to be."""
 
-SHELL = {"optdp", "optdp.cli", "optdp.objects", "optdp.files.signature"}
+SHELL = {
+    "optdp", "optdp.cli", "optdp.extras", "optdp.library", "optdp.objects", "optdp.files.signature", "optdp.shuffle",
+    "optdp.work.notebook",
+}  # fmt: skip
 """The command line, besides the modules of `optdp.cli`."""
 
 SOURCES = {

@@ -261,7 +261,7 @@ def test_the_belief_may_lie_outside_with_a_warning() -> None:
 
 BAD = [
     ({"observer": Observer(between=("0.2", "0.4"), known=4)}, "party 1: known must be at most .*, 3"),
-    ({"observer": Observer(between=("0.2", "0.4"), epsilon=1)}, "All observers of a plan share its epsilon"),
+    ({"observer": Observer(between=("0.2", "0.4"), epsilon=1)}, "All observers of a plan have its epsilon"),
     ({"observer": Observer(known=1), "method": "joint"}, "none of them known. Use method = .alone"),
     ({"observer": Observer(margin="0.1"), "method": "joint", "honest": 1}, "needs honest parties only"),
     ({"observer": Observer(margin="0.1"), "method": "divisible"}, 'An observer is for method = "joint", "alone"'),
@@ -289,7 +289,7 @@ def test_dependent_people_and_ranges_upside_down_are_refused(tmp_path: Path) -> 
         load(tmp_path / "a.toml")
     also = '[[also]]\n[[also.parties]]\nkind = "binomial"\nn = 5\np = "0.2"\nobserver = {known = 1}\n'
     (tmp_path / "b.toml").write_text(TEXT + also + also.partition("\n")[2].replace("n = 5", "n = 6"))
-    with pytest.raises(ProblemError, match="no observer"):
+    with pytest.raises(ProblemError, match="cannot have an observer"):
         load(tmp_path / "b.toml")
 
 

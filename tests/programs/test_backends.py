@@ -149,7 +149,7 @@ def test_a_solver_without_an_answer_is_an_error(monkeypatch: pytest.MonkeyPatch)
 def test_names() -> None:
     assert find("CVXPY:Clarabel") is find("clarabel")
     assert find(" highs ") is BACKENDS[0]
-    with pytest.raises(ProblemError, match="There are: highs, highs-simplex"):
+    with pytest.raises(ProblemError, match="Installed here: highs, highs-simplex"):
         find("simplex")
     names = [backend.name for backend in BACKENDS]
     assert len(set(names)) == len(names)

@@ -306,7 +306,7 @@ def test_bad_input_is_one_line(tmp_path: Path, command: Callable[..., Done]) -> 
     file = tmp_path / "away.toml"
     file.write_text(TEXT)
     command("observers", file, "--out", tmp_path / "a.txt").refused("--out must end in .html")
-    command("observers", file, "--out", tmp_path / "none" / "a.html").refused("can be written")
+    command("observers", file, "--out", tmp_path / "none" / "a.html").refused("Cannot write to the folder")
     command("observers", file, "--deadline", "0").refused("deadline")
 
 

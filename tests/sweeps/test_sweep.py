@@ -450,7 +450,7 @@ def test_goes_on_where_it_was_stopped(blow: str, workers: int, problem: Path) ->
     if blow == "SIGINT":
         assert running.returncode == 130
         assert said[0] == ""
-        told = re.fullmatch(r"optdp: interrupted; (\d+) of 16 points are done; .* goes on from there\n", said[1])
+        told = re.fullmatch(r"optdp: interrupted; (\d+) of 16 points are done; .* continues from there\n", said[1])
         assert told is not None, said
         assert int(told[1]) in (len(lines) - 1, len(lines) - 2)  # it may come while a line is written
     finished = {found["point"]: found["row"] for found in map(json.loads, lines[1:]) if "point" in found}

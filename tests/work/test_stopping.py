@@ -271,7 +271,7 @@ def test_a_sweep_that_is_terminated_goes_on(workers: int, folder: Path) -> None:
     running = started(line)
     ended = struck(running, "[3-9] of 30 points", signal.SIGTERM)
     assert ended.code == 143
-    told = re.fullmatch(r"optdp: ended by SIGTERM; (\d+) of 30 points are done; .* goes on from there\n", ended.said)
+    told = re.fullmatch(r"optdp: ended by SIGTERM; (\d+) of 30 points are done; .* continues from there\n", ended.said)
     assert told is not None, ended
     assert left_behind(running.pid) == []
     assert not out.exists()
@@ -421,7 +421,9 @@ def test_a_late_ring_of_an_inner_deadline_is_not_the_outer_one_s(monkeypatch: py
         check()
 
 
-def test_a_signal_to_the_tests_is_no_answer_of_a_command(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_to_the_tests_is_no_answer_of_a_command(
+    command: Any, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
     """It ends the tests, as Ctrl-C does; a command that is ended by its own is one that is ended."""
 
     def struck(*_: object, **__: object) -> None:
@@ -432,6 +434,6 @@ def test_a_signal_to_the_tests_is_no_answer_of_a_command(command: Any, monkeypat
 
     monkeypatch.setattr("optdp.loading.load", struck)
     with pytest.raises(KeyboardInterrupt, match="from outside"):
-        command("solve", "p.toml")
+        command("solve", folder / "metric.toml")
     monkeypatch.setattr("optdp.loading.load", ended)
-    assert command("solve", "p.toml").code == 130
+    assert command("solve", folder / "metric.toml").code == 130

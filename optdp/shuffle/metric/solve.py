@@ -7,12 +7,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from optdp.errors import CertificateError, InfeasibleError, ProblemError
+from optdp.kind import at
 from optdp.numbers.exact import down, finite, show
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Listing, Sheet, figure
+from optdp.shuffle import SAVE
 from optdp.shuffle.metric.accuracy import accuracy
 from optdp.shuffle.metric.calibrate import calibrate
 from optdp.shuffle.metric.design import Design, largest_epsilon, local_epsilon, local_losses, losses
@@ -81,6 +84,10 @@ class MetricSolution(Outcome):
     def theorem(self) -> dict[str, float | None]:
         """What D's theorems say, by their names: `theorem_4_1`, ..."""
         return {theorem.name: theorem.value for theorem in self.theorems}
+
+    def save(self, path: str | Path) -> None:
+        """Write the protocol's artifact, atomically."""
+        at(SAVE)(self, path)
 
     def protocol(self) -> MetricProtocol:
         """To run it."""

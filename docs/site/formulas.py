@@ -1,0 +1,15 @@
+"""Formulas that are wider than a phone scroll by themselves: a browser scrolls what is around MathML, not MathML."""
+
+import re
+from typing import Any
+
+LONG = 1000  # characters of MathML: some twenty signs
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    def wrapped(formula: re.Match[str]) -> str:
+        if formula[1] == "block":
+            return f'<span class="formula">{formula[0]}</span>'
+        return f'<span class="long">{formula[0]}</span>' if len(formula[0]) > LONG else formula[0]
+
+    return re.sub(r'<math display="(block|inline)".*?</math>', wrapped, html, flags=re.DOTALL)

@@ -1,0 +1,396 @@
+"""A shuffle protocol: the integers of its clients, what one message gives away, and what all of them do.
+
+**Response** on `m` values: with probability `gamma` a uniform answer, `u m >> 124` for a uniform `u` of 124 bits. It is
+`lambda = m floor(2^124/m) / 2^124` times the ideal law or more, so that `1 - lambda` for each person is paid from
+delta. One message: the likeliest quotient is `1 + (1-gamma)/(gamma floor(2^124/m) / 2^124)`. All of them (B, Lemma 8):
+of n people let `a` answer `x` at random, `b` answer `x'` at random, `t` something else at random; then
+
+    delta <= 1/(gamma n) E[A a - B b - C (a+b+t)]_+,    A = m (1-gamma),  B = e^epsilon A,  C = gamma (e^epsilon - 1).
+
+`s = a + b` is binomial, `a` given `s` is a fair coin's, `t` given `s` is binomial. Laws are cut where less than `CUT`
+is left on a side; what is cut counts with the largest value that there is, `A n`. With two values the claim rests on a
+search over all data sets, which is left to `optdp verify`.
+
+**Padded noise** is taken as its integer weights, whatever law they stand for. Let `t` be the chance of noise beyond the
+padding `c`, `g_v` the law of the sum of `v` people's noise within `c` (its mass is `(1-t)^v`). Tell the reader who
+exceeded `c`, and their messages. If `m` people differ, and the sums are `s` apart,
+
+    delta(L) <= m t + D_n(s) + (n-m) t D_(n-1)(s) + n^2 t^2 / 2,    D_v(s) = sum over x of [g_v(x) - e^L g_v(x-s)]_+.
+
+At distance d it is largest for `m = d` (or n), as `D <= 1`; `s` is anything up to d. Where that does not do, one
+message's epsilon does, and rounding is paid from delta as above: the weights against enclosures of SGDL(beta, q). One
+message: `log f(0)/f(1)`, as quotients of that law fall with the distance from the middle for `beta <= 1`.
+
+Coarse messages, two coordinates and flipped bits are looked at as files; their profiles are left to `optdp verify`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import accumulate
+from typing import Any
+
+from .claims import as_decimal
+from .enclosures import Geometric, Pair, Shares, bits_lost, exponential, log_above, within
+from .fields import exact_number, one_of, table_with, whole_number
+from .laws import multiplied
+from .reading import check_head
+from .verdict import Failed, Findings, Refused, must, printable, shown, spend
+
+ALL, WORD = 1 << 124, 1 << 62
+GRAIN = 1 << 32
+GRID = 1 << 22
+UNIT = 1 << 256
+"""Laws of sums are enclosed in multiples of `1/UNIT`."""
+CUT = UNIT >> 160
+CLOSE = 1 + Fraction(1, 1 << 44)
+"""A figure may be above what is claimed by the round-off of `optdp verify`, relatively."""
+LONGEST = 20_000
+"""The longest law of one person's noise that is convolved, or enclosed."""
+Side = tuple[list[int], list[int], int]
+"""A law on `-w..w`, from below and from above, and what of it was cut."""
+Figures = dict[str, Fraction | bool | None]
+
+
+def recheck_shuffle(path: str | os.PathLike[str], document: Mapping[str, Any]) -> Findings:
+    try:
+        check_head(document, "optdp/shuffle", "format version kind people client data claim provenance sha256")
+        kind = one_of(document["kind"], "kind", "metric-shuffle shuffle-histogram real-sum")
+        figures, unchecked = (_metric if kind == "metric-shuffle" else _response)(document)
+        return Findings("PASS", kind, figures, unchecked, document["sha256"])
+    except (Refused, Failed) as error:
+        raise type(error)(f"{printable(path)}: {error}") from None
+
+
+def _stated(claim: Mapping[str, Any], name: str) -> Fraction:
+    value = exact_number(claim[name], name)
+    must(isinstance(claim[name], str) and value >= 0, f"{name} must be a decimal in text", claim[name])
+    return value
+
+
+def _held(claim: Mapping[str, Any], name: str, holds: bool, found: Fraction | None) -> None:
+    if not holds:
+        raise Failed(f"the claim {name} = {shown(claim[name])} does not hold. Found {as_decimal(found)}.")
+
+
+def _scaled(text: Any, name: str, most: int) -> int:
+    right = isinstance(text, str) and re.fullmatch("[1-9][0-9]{0,39}", text) is not None
+    must(right and int(text) <= most, f"{name} must be a whole number in text, up to {most}", text)
+    return int(text)
+
+
+# ---------------------------------------------------------------------- randomized response
+
+
+def _response(document: Mapping[str, Any]) -> tuple[Figures, tuple[str, ...]]:
+    real = document["kind"] == "real-sum"
+    fields = table_with(document["client"], "client", "law values blank grain")
+    one_of(fields["law"], "law", "response")
+    must(fields["grain"] == (GRAIN if real else 1), "grain must be that of the kind", fields["grain"])
+    n = whole_number(document["people"], "people", 2, 10**10)
+    k = whole_number(fields["values"], "values", 2, 10**7)
+    blank = _scaled(fields["blank"], "blank", WORD - 1)
+    must(blank % GRID == 0, f"blank must be a multiple of {GRID}", blank)
+    gamma, least = Fraction(blank, WORD), Fraction(ALL // k, ALL)
+    error = "mse" if real else "standard_error"
+    claim = table_with(document["claim"], "claim", f"epsilon delta local_epsilon {error} meaning")
+    epsilon, delta, alone = (_stated(claim, name) for name in ("epsilon", "delta", "local_epsilon"))
+    ratio = 1 + (1 - gamma) / (gamma * least)
+    _held(claim, "local_epsilon", within(ratio, alone * CLOSE), log_above(ratio))
+    if real:
+        data = table_with(document["data"], "data", "low high")
+        squared = (
+            _sum_error(n, k - 1, gamma) * (exact_number(data["high"], "high") - exact_number(data["low"], "low")) ** 2
+        )
+    else:
+        table_with(document["data"], "data", "labels estimator")
+        squared = _count_error(n, k, gamma)
+    claimed = _stated(claim, error) ** (1 if real else 2)
+    _held(claim, error, squared <= claimed * CLOSE**2, squared)
+    rounding = n * (1 - k * least)
+    found: Fraction | None = rounding
+    if not within(ratio, epsilon):
+        found = None if k == 2 else blanket(n, k, gamma, epsilon)
+        if found is not None:
+            found += rounding
+            _held(claim, "delta", found <= delta, found)
+    figures: Figures = {"epsilon": epsilon, "local_epsilon": log_above(ratio), "mse" if real else "variance": squared}
+    return figures | ({} if found is None else {"delta": found}), () if found is not None else ("epsilon", "delta")
+
+
+def _sum_error(n: int, k: int, gamma: Fraction) -> Fraction:
+    """The largest variance of a message over `x` in `0..k`, which is reached at an end or between two steps."""
+    second = Fraction(k * (2 * k + 1), 6)  # of a uniform message
+    worst = Fraction(0)
+    # with x = j + f: (1-gamma)(x^2 + f(1-f)) + gamma second - ((1-gamma) x + gamma k/2)^2, concave in x within a step
+    for j in {0, k // 2, (k - 1) // 2, k - 1}:
+        for f in {_best(j, k, gamma), Fraction(0), Fraction(1)}:
+            x = j + f
+            mean = (1 - gamma) * x + gamma * k / 2
+            worst = max(worst, (1 - gamma) * (x * x + f * (1 - f)) + gamma * second - mean * mean)
+    return n * worst / (k * (1 - gamma)) ** 2
+
+
+def _best(j: int, k: int, gamma: Fraction) -> Fraction:
+    """Where within step `j` the variance is largest: the derivative `2j + 1 - 2 mean` is 0."""
+    f = (Fraction(2 * j + 1) - gamma * k - 2 * (1 - gamma) * j) / (2 * (1 - gamma))
+    return min(Fraction(1), max(Fraction(0), f))
+
+
+def _count_error(n: int, k: int, gamma: Fraction) -> Fraction:
+    """The variance of the inverted count of a value that n/k people hold."""
+    false, held = gamma / k, Fraction(n, k)
+    true = 1 - gamma + false
+    return (held * true * (1 - true) + (n - held) * false * (1 - false)) / (1 - gamma) ** 2
+
+
+def blanket(n: int, k: int, gamma: Fraction, epsilon: Fraction) -> Fraction | None:
+    """At least the bound of delta, in fixed point; None if it would take too long."""
+    widths = [math.isqrt(int(share * n) + 1) for share in (2 * gamma / k, gamma)]
+    if widths[0] * (widths[0] + widths[1]) > 100_000:
+        return None
+    low, _, bits = exponential(epsilon)
+    first = k * (1 - gamma)
+    down, cost = first * Fraction(low, 1 << bits), gamma * (Fraction(low, 1 << bits) - 1)
+    each = gamma / k
+    total, cut = 0, 0
+    start, law, left = _binomial(n, 2 * each)
+    cut += left
+    for s, weight in enumerate(law, start):
+        if s:
+            total += weight * _given(s, n - s, (gamma - 2 * each) / (1 - 2 * each), first, down, cost) // UNIT + 1
+    return (Fraction(total + 1, UNIT) + first * n * Fraction(cut, UNIT)) / (gamma * n)
+
+
+def _given(s: int, others: int, p: Fraction, up: Fraction, down: Fraction, cost: Fraction) -> int:
+    """At least `E[up a - down (s-a) - cost (s + t)]_+` times UNIT, given that `a + b = s`."""
+    start, law, left = _binomial(others, p)
+    mass = list(accumulate(law, initial=0))
+    moment = list(accumulate((t * weight for t, weight in enumerate(law, start)), initial=0))
+    first, coins, lost = _binomial(s, Fraction(1, 2))
+    found = math.ceil(up * s * (left + lost))
+    for a, weight in enumerate(coins, first):
+        gain = up * a - down * (s - a) - cost * s
+        last = min(len(law), math.floor(gain / cost) - start + 1)  # t below gain/cost
+        if gain > 0 and last > 0:
+            spend(2, 512)
+            # laws are rounded up by less than 1 each, moments by as much times t: what is taken off is rounded down
+            inner = math.ceil(gain * mass[last]) - math.floor(cost * (moment[last] - last * (start + last)))
+            found += weight * max(inner, 0) // UNIT + 1
+    return found
+
+
+def _binomial(n: int, p: Fraction) -> tuple[int, list[int], int]:
+    """`Pr[first..]` of Bin(n, p) times UNIT, rounded up by less than 1, and at least what is left out."""
+    if n == 0 or not p:
+        return 0, [UNIT], 0
+    mode = min(n, int((n + 1) * p))
+    odds = p / (1 - p)
+    top, bottom = odds.numerator, odds.denominator
+    one = 1 << 400  # relative to the largest; then divided by the sum
+    right, left = [one], []
+    for j in range(mode, n):
+        right.append(right[-1] * (n - j) * top // ((j + 1) * bottom))
+        if right[-1] < one >> 190:
+            break
+    value = one
+    for j in range(mode, 0, -1):
+        value = value * j * bottom // ((n - j + 1) * top)
+        left.append(value)
+        if value < one >> 190:
+            break
+    values = left[::-1] + right
+    spend(4 * len(values), 500)
+    whole = sum(values)  # too small: every quotient is too large, by less than 2^-150 of itself in all
+    law = [value * UNIT // whole + 1 for value in values]
+    return mode - len(left), law, 4 * CUT
+
+
+# ---------------------------------------------------------------------- sums with metric privacy
+
+
+def _metric(document: Mapping[str, Any]) -> tuple[Figures, tuple[str, ...]]:
+    names = (
+        "profile epsilon local_epsilon local_delta mae rmse within_95 truncation delta max_distance shuffler meaning"
+    )
+    claim = table_with(document["claim"], "claim", names)
+    n = whole_number(document["people"], "people", 1, 10**7)
+    furthest = whole_number(claim["max_distance"], "max_distance", 1, 5000)
+    honest = one_of(claim["shuffler"], "shuffler", "honest compromised") == "honest"
+    one_of(table_with(document["data"], "data", "query")["query"], "query", "sum average")
+    must(isinstance(document["client"], dict), "client must be a table", document["client"])
+    every = ("epsilon", "local_epsilon", "local_delta", "mae", "rmse", "within_95", "truncation", "delta")
+    stated = {name: _stated(claim, name) for name in every}
+    must(isinstance(claim["profile"], list) and len(claim["profile"]) > 0, "profile must be a list", claim["profile"])
+    profile = [exact_number(text, "profile") for text in claim["profile"]]
+    _held(claim, "epsilon", max(profile) <= stated["epsilon"] * CLOSE, max(profile))
+    rest = ("mae", "rmse", "within_95", "truncation")
+    if document["client"].get("law") == "flips":
+        fields = table_with(document["client"], "client", "law bits flip dimensions")
+        whole_number(fields["bits"], "bits", 1, 10**6)
+        must(
+            _scaled(fields["flip"], "flip", WORD // 2 - 1) % GRID == 0,
+            f"flip must be a multiple of {GRID}",
+            fields["flip"],
+        )
+        return {}, ("epsilon", "local_epsilon", *rest)
+    weights, reach, padding, beta, q = _noise(document["client"])
+    figures: Figures = {}
+    plain = document["client"]["grain"] == 1 and document["client"]["dimensions"] == 1
+    if padding > LONGEST or len(weights) > LONGEST or not plain:
+        return figures, ("epsilon", "local_epsilon", *rest)
+    must(len(profile) == furthest, "profile must have an entry for each distance", len(profile))
+    ideal = _ideal(beta, q)
+    lacking = _lacking(weights, reach, ideal)
+    ratio = Fraction(ideal[0][0][1], ideal[0][1][0])
+    alone = figures["local_epsilon"] = log_above(ratio)
+    _held(claim, "local_epsilon", within(ratio, stated["local_epsilon"] * CLOSE), alone)
+    _held(claim, "local_delta", lacking <= stated["local_delta"] * CLOSE, lacking)
+    worst = Fraction(0)
+    sums = _sums(weights, reach, padding, n) if honest else None
+    for d, epsilon in enumerate(profile, 1):
+        if within(ratio, epsilon * CLOSE):
+            found = (n if honest else 1) * lacking
+        else:
+            loss = epsilon * CLOSE * d
+            found = _shared(sums, n, d, loss) if sums is not None else max(
+                _alone(weights, reach, padding, s, loss) for s in range(1, d + 1))  # fmt: skip
+        worst = max(worst, found)
+        _held(claim, "profile", found <= stated["delta"], found)
+    return figures | {"epsilon": stated["epsilon"], "delta": worst}, rest
+
+
+def _noise(given: Any) -> tuple[list[int], int, int, Fraction, Fraction]:
+    """The weights, how far they go on, the padding, and the law that they stand for."""
+    fields = table_with(given, "client", "law mechanism k grain padding dimensions beta q weights")
+    one_of(fields["law"], "law", "padded")
+    k, c = whole_number(fields["k"], "k", 1, 10**6), whole_number(fields["padding"], "padding", 0, 10**6)
+    grain = whole_number(fields["grain"], "grain", 1, k)
+    whole_number(fields["dimensions"], "dimensions", 1, 2)
+    must(
+        isinstance(fields["weights"], list) and len(fields["weights"]) > 0, "weights must be a list", fields["weights"]
+    )
+    weights = [_scaled(text, "A weight", ALL) for text in fields["weights"]]
+    reach = -(-k // grain) + c
+    rest = reach + 1 - len(weights)
+    total = weights[0] + 2 * (sum(weights[1:]) + rest)
+    must(rest >= 0 and total == ALL, "weights must sum to 2^124 over the noise that matters", total)
+    beta, q = exact_number(fields["beta"], "beta"), exact_number(fields["q"], "q")
+    must(0 < beta <= 1 and 0 < q < 1, "beta must be up to 1, and q below 1", (fields["beta"], fields["q"]))
+    return weights, reach, c, beta, q
+
+
+def _weight(weights: Sequence[int], reach: int, x: int) -> int:
+    size = abs(x)
+    return 0 if size > reach else weights[size] if size < len(weights) else 1
+
+
+def _ideal(beta: Fraction, q: Fraction) -> tuple[list[Pair], int, Fraction]:
+    """SGDL(beta, q) at 0, 1, .. in enclosures over a unit, as far as it matters, and at least what lies beyond."""
+    last = (170 + (q.denominator // (q.denominator - q.numerator)).bit_length()) * 64 // bits_lost(q) + 3
+    must(last <= LONGEST, f"Noise must reach no further than {LONGEST} here. Use optdp verify", last)
+    if beta == 1:
+        noise = Geometric(q, last)
+        values, unit = [noise.at(x) for x in range(last + 1)], 1 << noise.bits
+    else:
+        law = Shares(beta, q, last, relative=False)
+        values, unit = list(zip(law.below, law.above, strict=True)), 1 << law.bits
+    return values, unit, values[-1][1] * q / (1 - q)  # for beta <= 1 no quotient of neighbours is above q
+
+
+def _lacking(weights: Sequence[int], reach: int, ideal: tuple[list[Pair], int, Fraction]) -> Fraction:
+    """The largest part of a probability of the ideal law, clamped to the reach, that the weights lack."""
+    values, unit, beyond = ideal
+    clamped = sum(above for _, above in values[reach:]) + beyond
+    wanted = [Fraction(above) for _, above in values[:reach]]
+    wanted += [beyond] * (min(len(weights), reach) - len(wanted))
+    found = [(weights[x] if x < len(weights) else 1, value) for x, value in enumerate(wanted)]
+    found.append((_weight(weights, reach, reach), clamped))
+    spend(4 * len(found), 600)
+    return max([Fraction(0), *(1 - Fraction(weight * unit) / (value * ALL) for weight, value in found if value)])
+
+
+def _sums(weights: Sequence[int], reach: int, padding: int, n: int) -> tuple[Fraction, Side, Side]:
+    """The chance of noise beyond the padding; the laws of n, and of n-1 people's noise within it."""
+    inside = [_weight(weights, reach, x) for x in range(-padding, padding + 1)]
+    beyond = Fraction(ALL - sum(inside), ALL)
+    exact = [weight * (UNIT // ALL) for weight in inside]
+    one: Side = _trimmed((exact, exact, 0))
+    return beyond, _power(one, n), _power(one, n - 1)
+
+
+def _power(one: Side, n: int) -> Side:
+    found: Side = ([UNIT], [UNIT], 0)
+    for bit in f"{n:b}" if n else "":
+        found = _together(found, found)
+        if bit == "1":
+            found = _together(found, one)
+    return found
+
+
+def _together(one: Side, other: Side) -> Side:
+    below = [value // UNIT for value in multiplied(one[0], other[0])]
+    above = [-(-value // UNIT) for value in multiplied(one[1], other[1])]
+    return _trimmed((below, above, one[2] + other[2] + (one[2] * other[2] // UNIT) + 1))
+
+
+def _trimmed(law: Side) -> Side:
+    """The same without its ends, of at most CUT each."""
+    below, above, cut = law
+    ends = 0
+    for value in accumulate(above):
+        if value > CUT or 2 * ends + 2 >= len(above):
+            break
+        ends += 1
+    if not ends:
+        return law
+    return below[ends:-ends], above[ends:-ends], cut + 2 * sum(above[:ends])
+
+
+def _shared(sums: tuple[Fraction, Side, Side], n: int, d: int, loss: Fraction) -> Fraction:
+    """At least delta at a distance and a loss, the shuffler honest."""
+    t, all_of, less = sums
+    m = min(d, n)
+    worst = max(_stick(all_of, s, loss) + (n - m) * t * _stick(less, s, loss) for s in range(1, d + 1))
+    return m * t + worst + n * n * t * t / 2
+
+
+def _stick(law: Side, shift: int, loss: Fraction) -> Fraction:
+    """At least `sum over x of [g(x) - e^loss g(x - shift)]_+`."""
+    below, above, cut = law
+    low, _, bits = exponential(loss)
+    size = len(above)
+    spend(2 * size, 300)
+    total = cut
+    for x in range(size):
+        other = below[x - shift] if x - shift >= 0 else 0
+        total += max(0, above[x] - (other * low >> bits))
+    return Fraction(total, UNIT)
+
+
+def _alone(weights: Sequence[int], reach: int, padding: int, shift: int, loss: Fraction) -> Fraction:
+    """The same of one message, for any two values so far apart; what is clamped is one message, 0 or the largest."""
+    low, _, bits = exponential(loss)
+    spend(6 * reach, 300)
+    law = [_weight(weights, reach, x) for x in range(-reach, reach + 1)]
+    below = list(accumulate(law, initial=0))  # below[i]: noise under i - reach
+
+    def less(x: int) -> int:
+        return below[min(max(x + reach, 0), len(law))]
+
+    def more(one: int, other: int) -> int:
+        return max(0, (one << bits) - other * low)
+
+    gains = [more(law[i], law[i - shift] if i >= shift else 0) for i in range(len(law))]
+    sums = list(accumulate(gains, initial=0))
+    worst, steps = 0, reach - padding
+    for v in range(steps - shift + 1):  # the values v and v + shift
+        first, last = 1 - padding - v, steps + padding - v  # noise whose message is not clamped: first..last-1
+        inner = sums[min(last + reach, len(law))] - sums[max(first + reach, 0)]
+        ends = more(less(first), less(first - shift)) + more(ALL - less(last), ALL - less(last - shift))
+        worst = max(worst, inner + ends)
+    return Fraction(worst, ALL << bits)

@@ -1,0 +1,140 @@
+"""What is claimed of a deployed shuffle protocol, recomputed from the integers of its clients.
+
+A figure is stated with nine digits, rounded up. What a computation in floats rounds up by itself may pass it by one
+part in 2^44; a delta may not. `client.lacking` people who do not do as the ideal law says are paid from delta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+from optdp.errors import CertificateError
+from optdp.numbers.exact import down, log_upper, up
+from optdp.shuffle.client import Flips, Padded, Response
+from optdp.shuffle.gamma import promised_delta
+from optdp.shuffle.histogram import standard_error
+from optdp.shuffle.metric.accuracy import accuracy
+from optdp.shuffle.metric.design import Design, local_epsilon, local_losses, losses
+from optdp.shuffle.metric.released import Shares
+from optdp.shuffle.summation import mse
+from optdp.work import Progress, silent
+from optdp.work.account import spend
+
+CLOSE = Fraction(1, 1 << 44)
+"""How far a figure may lie above what is stated, relatively: the round-off of its upper bound."""
+_SHAVED = 1 - Fraction(1, 1 << 46)
+_DIGITS = Context(prec=9, rounding=ROUND_CEILING)
+
+Figures = dict[str, Any]
+"""Figures by their names, lists of figures, and words."""
+
+
+def stated(value: float | Fraction) -> str:
+    """A figure as a claim states it."""
+    exact = Fraction(value) * _SHAVED
+    found = _DIGITS.divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    near = -9 < found.adjusted() < 15
+    return format(found.normalize(), "f") if near else str(found.normalize())
+
+
+def covers(claimed: Fraction, found: float | Fraction) -> bool:
+    """Whether a claimed figure is at least what was found."""
+    return found <= claimed * (1 + CLOSE)
+
+
+# ---------------------------------------------------------------------- sums with metric privacy
+
+
+def design_of(client: Flips | Padded, n: int) -> Design:
+    """The design whose laws the clients' integers stand for, its noise enclosed in balls."""
+    if isinstance(client, Flips):
+        return Design("rr", n, client.bits, dimensions=client.dimensions, flip=client.chance)
+    shares = Shares(n, client.beta, client.q, proved=True)
+    c, sides = client.padding, client.dimensions
+    return Design(client.mechanism, n, client.k, client.grain, sides, shares=shares, c=c)
+
+
+def metric_figures(
+    client: Flips | Padded,
+    n: int,
+    delta: Fraction,
+    furthest: int,
+    shuffler: str,
+    query: str,
+    progress: Progress = silent,
+) -> Figures:
+    """The profile at what rounding leaves of delta, what one message gives away, and the errors."""
+    design, people = design_of(client, n), n if query == "average" else 1
+    honest = shuffler == "honest"
+    left = delta - (n if honest else 1) * client.lacking
+    if left <= 0:
+        raise CertificateError(
+            "The clients' law must be that of its beta and q, but for rounding. Found another, which delta does not "
+            "cover. Do not use it."
+        )
+    if isinstance(client, Flips):
+        spend(min(2e7, 40.0 * n * client.bits), "the loss of flipped bits")
+    seen = (losses if honest else local_losses)(design, down(left), furthest, progress=progress)
+    alone, alone_delta = local_epsilon(design, down(left), furthest, progress)
+    errors = accuracy(design)
+    clamped = Fraction(0) if isinstance(client, Flips) else design.noise.exceeding(client.padding)
+    return {
+        "profile": [loss / distance for distance, loss in seen],
+        "epsilon": max(loss / distance for distance, loss in seen),
+        "local_epsilon": alone,
+        "local_delta": Fraction(alone_delta) + client.lacking,
+        "mae": errors.mae / people,
+        "rmse": errors.rmse / people,
+        "within_95": errors.within_95 / people,
+        "truncation": min(Fraction(1), client.dimensions * clamped),
+    }
+
+
+# ---------------------------------------------------------------------- randomized response
+
+
+def response_delta(client: Response, n: int, epsilon: Fraction, progress: Progress = silent) -> Fraction:
+    """The delta that is proved at an epsilon; with 1 nothing is."""
+    spend(2e6, "the bound of delta")
+    found = promised_delta(n, client.values, client.gamma, epsilon, progress)
+    return Fraction(found) + n * client.lacking
+
+
+def response_local(client: Response) -> float:
+    """What one message gives away by itself, with delta 0."""
+    return up(log_upper(client.local_ratio))
+
+
+def histogram_error(client: Response, n: int) -> float:
+    """The standard error of a count, for equal shares."""
+    return standard_error(n / client.values, n, client.values, float(client.gamma))
+
+
+def sum_error(client: Response, n: int, width: Fraction) -> float:
+    """The mean squared error of the sum, for the data for which it is largest."""
+    return float(mse(n, client.values - 1, float(client.gamma))) * float(width) ** 2
+
+
+# ---------------------------------------------------------------------- what must hold
+
+
+def check_figures(claim: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Every figure that is claimed must be at least the one found."""
+    for name, value in found.items():
+        if isinstance(value, list):
+            worst = [i for i, (said, one) in enumerate(zip(claim[name], value, strict=True)) if not _held(said, one)]
+            if worst:
+                raise _broken(f"{name}, entry {worst[0] + 1},", claim[name][worst[0]], value[worst[0]])
+        elif not _held(claim[name], value):
+            raise _broken(name, claim[name], value)
+
+
+def _held(said: str, found: float | Fraction) -> bool:
+    return covers(Fraction(said), found)
+
+
+def _broken(name: str, said: str, found: float | Fraction) -> CertificateError:
+    return CertificateError(f"{name} is claimed to be {said}. Found {float(found):.9g}. Do not use it.")
