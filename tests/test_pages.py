@@ -150,6 +150,14 @@ def test_notebook(notebook: Path, tmp_path: Path, given: Path) -> None:
         reader.python("".join(cell["source"]), shown, f"{notebook.name}, cell {cell['execution_count']}")
 
 
+def test_scripts_are_inserted_where_pages_name_them() -> None:
+    """A formatter that takes the line for Python takes it apart, and then readers see the line."""
+    for page in (ROOT / "docs").rglob("*.md"):
+        for line in page.read_text(encoding="utf-8").splitlines():
+            if '"examples/' in line and line.lstrip().startswith("--"):
+                assert re.fullmatch(r' *--8<-- "examples/\w+\.py"', line), (page.name, line)
+
+
 def test_every_example_is_in_the_gallery() -> None:
     gallery = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
     shown = re.findall(r'--8<-- "examples/(\w+).py"', gallery)

@@ -128,6 +128,7 @@ def _heat(picture: Heat, ax: Any) -> None:
         shown, norm=LogNorm(10.0**LOW, 1.0), cmap="YlGnBu", aspect="auto", interpolation="nearest",
         extent=(left - 0.5, right + 0.5, bottom + 0.5, top - 0.5),
     )  # fmt: skip
+    ax.locator_params(integer=True)
     ax.set_xlabel(picture.across)
     ax.set_ylabel(picture.down)
     ax.figure.colorbar(image, ax=ax, label="probability")

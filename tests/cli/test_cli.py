@@ -106,6 +106,7 @@ def test_lists() -> None:
     assert "population" in schema["$defs"]["SingleLTEFile"]["properties"]
     assert "parties" in schema["$defs"]["MultiLTEFile"]["properties"]
     assert optdp("--help").returncode == 0
+    assert "Did you mean 'kinds'? See: " in optdp("kind").stderr
 
 
 def test_no_help_has_words_in_square_brackets() -> None:

@@ -603,3 +603,13 @@ def test_flips_at_many_distances_are_bounded_from_some() -> None:
         assert found.lower <= distance * epsilon * (1 + 1e-9)
         assert epsilon * distance <= 1.07 * found.upper
     assert solution.epsilon == pytest.approx(max(found.upper / found.distance for found in every), rel=2e-3)
+
+
+@pytest.mark.parametrize("furthest", [10, 40])
+def test_a_short_profile_is_shown_whole(furthest: int) -> None:
+    solution = solve(MetricShuffle("geo", n=50, k=50, delta="1e-3", epsilon=1, max_distance=furthest))
+    (listing,) = solution.sheet().listings
+    shown = [int(row[0]) for row in listing.rows if isinstance(row[0], str)]
+    assert shown == sorted(set(shown))
+    assert {shown[0], shown[-1]} == {1, furthest}
+    assert (len(shown) == furthest) == (furthest <= 14)

@@ -254,8 +254,10 @@ def sheet(rows: Sequence[MetricSolution]) -> Sheet:
 
 
 def _drawn(profile: Sequence[tuple[float, float]]) -> Listing:
-    """Some distances, the first and the last among them, and a bar for each epsilon."""
-    places = {round((len(profile) - 1) ** (i / (DRAWN - 1))) for i in range(DRAWN)} | {0, len(profile) - 1}
+    """All distances if they are few, otherwise some, the first and the last among them; a bar for each epsilon."""
+    places = set(range(min(len(profile), DRAWN)))
+    if len(profile) > DRAWN:
+        places = {round((len(profile) - 1) ** (i / (DRAWN - 1))) for i in range(DRAWN)} | {0, len(profile) - 1}
     worst = max((epsilon for _, epsilon in profile if math.isfinite(epsilon)), default=1.0) or 1.0
     rows = tuple(
         (f"{distance:.6g}", figure(epsilon), Cell("", "good", epsilon / worst) if math.isfinite(epsilon) else "")
