@@ -11,7 +11,7 @@ from fractions import Fraction
 from html import escape
 from typing import Literal, NamedTuple
 
-MORE = "More: docs/guarantee.md"
+MORE = "More: docs/guarantee.md in optdp's source"
 """Where it is told what a promise means."""
 
 Tone = Literal["", "strong", "good", "other", "warning", "dim"]

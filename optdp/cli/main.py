@@ -140,7 +140,8 @@ def _main() -> None:
             sys.exit(2)
         said, place = _line(error.format_message()).rstrip("."), getattr(error, "ctx", None)
         command = getattr(place, "command_path", "optdp")
-        err.print(f"[bold red]optdp:[/] {said}. See: {plain(command)} --help.", highlight=False)
+        stop = "" if said.endswith("?") else "."
+        err.print(f"[bold red]optdp:[/] {said}{stop} See: {plain(command)} --help.", highlight=False)
         sys.exit(2)
     except OptdpError as error:
         err.print(f"[bold red]optdp:[/] {_line(error)}", highlight=False)

@@ -110,7 +110,7 @@ def check_target(problem: MetricShuffle | ShuffleHistogram | RealSum, path: Path
     """Refuse before a long search what could not be written after it."""
     if isinstance(problem, MetricShuffle) and problem.mechanism in ("geo-local", "geo-central"):
         raise ProblemError(
-            f"{problem.mechanism} is a baseline without a shuffler, and has no protocol to deploy. Leave --out, or "
+            f"{problem.mechanism} is a baseline without a shuffler, and has no protocol to deploy. Leave out --out, or "
             "take rr, geo, sgdl or hybrid."
         )
     check_writable(path)

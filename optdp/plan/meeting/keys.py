@@ -137,7 +137,7 @@ def _library() -> Any:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
     except ImportError:
-        raise ProblemError(f"Keys of parties need cryptography: {install('mpc')}.") from None
+        raise ProblemError(f"Keys of parties need cryptography. Install it: {install('mpc')}.") from None
     return SimpleNamespace(
         x509=x509, serialization=serialization, Private=Ed25519PrivateKey, Public=Ed25519PublicKey,
         Unsupported=UnsupportedAlgorithm,
