@@ -27,7 +27,7 @@ def report(
 ) -> None:
     """Verify an artifact and write one self-contained HTML page: what is promised, on what assumptions, with charts.
 
-    What has no artifact, such as a shuffle protocol, is solved from its problem file first.
+    Of a shuffle protocol and of what shuffling buys, a problem file will do: it is solved first.
 
     For example:  optdp report sick-leave.json -o report.html --title "Sick leave in our offices"
     """

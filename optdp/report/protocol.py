@@ -1,20 +1,22 @@
-"""The page about what has no files of its own: a shuffle protocol, or what shuffling buys, from its solution."""
+"""The page about a shuffle protocol or about what shuffling buys: from a problem, or from a protocol's file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from optdp.artifact import OpenedShuffle
 from optdp.errors import ProblemError
 from optdp.files.models import Problem
 from optdp.html import Child, Html, el
 from optdp.kind import Kind
-from optdp.kinds import kind_of, solve
+from optdp.kinds import KINDS, kind_of, solve
 from optdp.outcome import Outcome
 from optdp.pictures.chart import Bars, Heat, Picture
 from optdp.pictures.svg import svg
 from optdp.report import page as html
 from optdp.sheet import Cell, Listing, Sheet
+from optdp.shuffle.format import ERRORS
 from optdp.work import Progress, silent
 
 NOT_PROMISED = (
@@ -29,9 +31,9 @@ NOT_PROMISED = (
 
 
 def report(problem: Problem[Any], name: str, title: str = "", progress: Progress = silent) -> bytes:
-    """Solve the problem whose file is called `name`, and make its page; not for kinds that have files of their own."""
+    """Solve the problem whose file is called `name`, and make its page; not for kinds whose own files are reported."""
     kind = kind_of(problem)
-    if kind.target:
+    if kind.target and not kind.run:
         raise ProblemError(
             f"A report about kind = {kind.name!r} is made of what solve wrote: optdp solve {name} --out RESULT, then "
             "optdp report RESULT."
@@ -54,6 +56,36 @@ def page(solution: Outcome, kind: Kind, name: str, title: str = "") -> bytes:
         html.section("limits", "What is not promised",
                      html.box("Limits", html.listed(*NOT_PROMISED), kind="box limits")),
         _deploy(kind.run, name),
+    )  # fmt: skip
+    return html.document(f"{subject} · optdp", body, {})
+
+
+def deployed(found: OpenedShuffle, title: str = "") -> bytes:
+    """The page about the file of a shuffle protocol, with what was recomputed from its integers."""
+    verified, name = found.verified, found.path.name
+    sheet, purpose = verified.sheet(), KINDS[found.deployed.kind].purpose
+    subject = title or purpose[0].upper() + purpose[1:]
+    lead = f"{purpose[0].upper()}{purpose[1:]}, for {found.deployed.n:,} people."
+    said = found.claim
+    large = {"epsilon": "epsilon", "delta": "delta", "local_epsilon": "epsilon of one message alone"}
+    large |= {next(error for error in ERRORS if error in said): "error"}
+    tiles = [html.tile(said[key], key.replace("_", " "), words if words != key else "") for key, words in large.items()]
+    steps = (
+        f"randomize {name} --input VALUE >> messages.jsonl    # each person",
+        f"shuffle {name} --messages messages.jsonl --out shuffled.jsonl",
+        f"analyze {name} --messages shuffled.jsonl --out estimate.json",
+    )
+    body = (
+        html.header("Privacy report", subject, lead, tiles, html.paragraphs(f"SHA-256 {found.sha256}")),
+        html.section("claim", "What is promised", el("p", sheet.meaning, class_="claim")),
+        html.section("figures", "The figures", _facts(sheet), html.paragraphs(
+            "They were computed anew, from the integers in the file, when this page was made.")),
+        html.section("limits", "What is not promised",
+                     html.box("Limits", html.listed(*NOT_PROMISED), kind="box limits")),
+        html.section(
+            "deploy", "How to go on",
+            html.commands(f"optdp verify {name} --recheck", *(f"optdp {step}" for step in steps)),
+        ),
     )  # fmt: skip
     return html.document(f"{subject} · optdp", body, {})
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from optdp.artifact import Opened, OpenedMatrix, OpenedOrder, OpenedPlan, open_artifact
-from optdp.report import order, plan, single
+from optdp.artifact import Opened, OpenedMatrix, OpenedOrder, OpenedPlan, OpenedShuffle, open_artifact
+from optdp.report import order, plan, protocol, single
 
-REPORTED = (OpenedMatrix, OpenedPlan, OpenedOrder)
+REPORTED = (OpenedMatrix, OpenedPlan, OpenedOrder, OpenedShuffle)
 """What there are pages about."""
 
 
 def report(source: str | Path | Opened, title: str = "", *, allow_outside: bool = False) -> bytes:
-    """The bytes of an HTML page about an artifact, the folder of a plan, or an order; raises unless its claims hold.
+    """The bytes of an HTML page about an artifact, a plan's folder, an order or a shuffle protocol.
+
+    Raises unless its claims hold.
 
     `allow_outside` is as in `open_artifact`.
     """
@@ -24,4 +26,6 @@ def report(source: str | Path | Opened, title: str = "", *, allow_outside: bool 
             return plan.page(found.verified, found.path.resolve().name, spec, title)
         case OpenedOrder() as found:
             return order.page(found.verified, found.path.name, title)
+        case OpenedShuffle() as found:
+            return protocol.deployed(found, title)
     raise AssertionError

@@ -492,7 +492,7 @@ CHANGES: dict[str, tuple[Callable[[Document], object], str]] = {
                 "population": {"kind": "binomial", "n": 2, "p": "1/2"},
             }
         ),
-        "kind must be multi-lte",
+        "kind must be 'multi-lte'",
     ),
     "problem-unknown": (lambda plan: plan["problem"].update(kind="other"), "kind"),
     "problem-three": (lambda plan: plan["problem"]["parties"].append(plan["problem"]["parties"][0]), "3 parties"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from optdp.report.protocol import report
 from optdp.report.report import report as report_of
 from tests.command_line import Done
 from tests.report.reading import parsed
+from tests.shuffle.test_deployed import forged
 
 TITLE = "A <survey>"
 PROBLEMS: dict[str, Callable[[], Any]] = {
@@ -69,7 +71,7 @@ def test_a_page_for_each_kind_without_files(name: str) -> None:
 
 
 def test_every_kind_has_a_report() -> None:
-    assert {name for name, kind in KINDS.items() if not kind.target} == PROBLEMS.keys()
+    assert {name for name, kind in KINDS.items() if kind.run or not kind.target} == PROBLEMS.keys()
     with pytest.raises(ProblemError, match=r"made of what solve wrote: optdp solve a\.toml --out"):
         report(SingleLTE(Population.binomial(5, "0.3"), 1), "a.toml")
 
@@ -107,3 +109,20 @@ def test_title_and_names_reach_the_report(tmp_path: Path) -> None:
 def test_names_are_one_for_each_party(names: Any) -> None:
     with pytest.raises(ProblemError, match="names must"):
         MultiLTE([Population.binomial(4, "0.2")] * 2, epsilon=1, names=names)
+
+
+def test_a_page_about_the_file_of_a_protocol(tmp_path: Path, command: Callable[..., Done]) -> None:
+    """What stands there was recomputed from the file, and a file whose claim does not hold has no page."""
+    place = tmp_path / "design.json"
+    solve(RealSum(n=60, epsilon=1, delta="1e-3")).save(place)
+    claim = json.loads(place.read_text())["claim"]
+    assert command("report", place).code == 0
+    page = parsed((tmp_path / "design.html").read_bytes())
+    said = {element.text for element in page.all("td")}
+    assert {claim["mse"], f"epsilon {claim['local_epsilon']}, delta 0"} <= said
+    assert command("report", place, "--out", place).code == 2
+    document = json.loads(place.read_text())
+    document["claim"] |= {"epsilon": "0.5"}
+    forged(document, place)
+    assert command("report", place, "--out", tmp_path / "forged.html").code == 1
+    assert not (tmp_path / "forged.html").exists()
