@@ -46,7 +46,9 @@ def solve(
         if save is not None:
             check_apart(save, {"the problem": problem})
             if not kind.target:
-                raise ProblemError(f"kind = {kind.name!r} has no tables to write. Leave out --out, or use --json.")
+                raise ProblemError(
+                    f"kind = {kind.name!r} has no tables to write. Leave out --out; --json prints the figures."
+                )
             find(kind, "target")(given, save)
         solution: Any = solved(given, backend=backend, progress=say, options=options)
         with work.held(later=False):

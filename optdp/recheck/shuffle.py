@@ -49,6 +49,8 @@ UNIT = 1 << 256
 CUT = UNIT >> 160
 CLOSE = 1 + Fraction(1, 1 << 44)
 """A figure may be above what is claimed by the round-off of `optdp verify`, relatively."""
+ROUNDED = Fraction(1, 1 << 76)
+"""So much of a probability may be lacking for rounding: what is claimed of errors is that of the law stood for."""
 LONGEST = 20_000
 """The longest law of one person's noise that is convolved, or enclosed."""
 Side = tuple[list[int], list[int], int]
@@ -246,6 +248,7 @@ def _metric(document: Mapping[str, Any]) -> tuple[Figures, tuple[str, ...]]:
     must(len(profile) == furthest, "profile must have an entry for each distance", len(profile))
     ideal = _ideal(beta, q)
     lacking = _lacking(weights, reach, ideal)
+    must(lacking <= ROUNDED, "weights must be those of beta and q, but for rounding", as_decimal(lacking))
     ratio = Fraction(ideal[0][0][1], ideal[0][1][0])
     alone = figures["local_epsilon"] = log_above(ratio)
     _held(claim, "local_epsilon", within(ratio, stated["local_epsilon"] * CLOSE), alone)

@@ -1,11 +1,18 @@
 """What is claimed of a deployed shuffle protocol, recomputed from the integers of its clients.
 
 A figure is stated with nine digits, rounded up. What a computation in floats rounds up by itself may pass it by one
-part in 2^44; a delta may not. `client.lacking` people who do not do as the ideal law says are paid from delta.
+part in 2^44; a delta may not.
+
+`client.lacking`, a chance `eta` that a person does not do as the ideal law says, is paid from delta. Errors have a part
+for it, too: no message is further from its value than `R`, so that with `m = n eta R` the mean error of the sum grows
+by at most `2m`, its bias as well, and its variance by `5 m R`: the variance of a mixture is that of its parts and of
+their means. The chance of a truncation grows by `n eta`. What an interval misses does as well, but `eta` is at most
+`ROUNDED`, and that is round-off.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -25,6 +32,8 @@ from optdp.work.account import spend
 
 CLOSE = Fraction(1, 1 << 44)
 """How far a figure may lie above what is stated, relatively: the round-off of its upper bound."""
+ROUNDED = Fraction(1, 1 << 76)
+"""More than this is no rounding: laws of up to 2^22 numbers, none of them in the middle below 2^-18, lack far less."""
 _SHAVED = 1 - Fraction(1, 1 << 46)
 _DIGITS = Context(prec=9, rounding=ROUND_CEILING)
 
@@ -70,26 +79,28 @@ def metric_figures(
     design, people = design_of(client, n), n if query == "average" else 1
     honest = shuffler == "honest"
     left = delta - (n if honest else 1) * client.lacking
-    if left <= 0:
+    if left <= 0 or client.lacking > ROUNDED:
         raise CertificateError(
-            "The clients' law must be that of its beta and q, but for rounding. Found another, which delta does not "
-            "cover. Do not use it."
+            "The clients' law must be that of its beta and q, but for rounding. Found another, up to "
+            f"{float(client.lacking):.3g} of a probability less. Do not use it."
         )
     if isinstance(client, Flips):
         spend(min(2e7, 40.0 * n * client.bits), "the loss of flipped bits")
     seen = (losses if honest else local_losses)(design, down(left), furthest, progress=progress)
     alone, alone_delta = local_epsilon(design, down(left), furthest, progress)
     errors = accuracy(design)
+    furthest_off = 0 if isinstance(client, Flips) else client.reach * client.grain * client.dimensions
+    off = float(n * client.lacking * furthest_off)
     clamped = Fraction(0) if isinstance(client, Flips) else design.noise.exceeding(client.padding)
     return {
         "profile": [loss / distance for distance, loss in seen],
         "epsilon": max(loss / distance for distance, loss in seen),
         "local_epsilon": alone,
         "local_delta": Fraction(alone_delta) + client.lacking,
-        "mae": errors.mae / people,
-        "rmse": errors.rmse / people,
+        "mae": (errors.mae + 2.0 * off) / people,
+        "rmse": math.hypot(errors.rmse + 2.0 * off, math.sqrt(5.0 * off * furthest_off)) / people,
         "within_95": errors.within_95 / people,
-        "truncation": min(Fraction(1), client.dimensions * clamped),
+        "truncation": min(Fraction(1), client.dimensions * clamped + n * client.lacking),
     }
 
 
@@ -125,6 +136,11 @@ def check_figures(claim: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     """Every figure that is claimed must be at least the one found."""
     for name, value in found.items():
         if isinstance(value, list):
+            if len(claim[name]) != len(value):
+                raise CertificateError(
+                    f"{name} must have an entry for each of {len(value)} distances. Found {len(claim[name])}. "
+                    "Do not use it."
+                )
             worst = [i for i, (said, one) in enumerate(zip(claim[name], value, strict=True)) if not _held(said, one)]
             if worst:
                 raise _broken(f"{name}, entry {worst[0] + 1},", claim[name][worst[0]], value[worst[0]])

@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from optdp.errors import ProblemError
 from optdp.numbers.exact import lower_fraction, precision
 from optdp.numbers.sgdl import SGDL
+from optdp.shuffle.metric.released import log_of
 from optdp.work.account import spend
 
 Words = NDArray[np.uint64]
@@ -326,7 +327,7 @@ def _ceiling(value: arb) -> int:
 def _width(q: Fraction) -> int:
     """From where on a weight of 1 is enough, also for all that lies beyond."""
     least = float(1 - q)
-    width = math.ceil((FINE * math.log(2.0) - math.log(least)) / -math.log1p(-least)) + 2
+    width = math.ceil((FINE * math.log(2.0) - math.log(least)) / -log_of(q)) + 2
     if width > WIDEST:
         raise ProblemError(
             f"Deployed noise must reach no further than {WIDEST:,} steps. Found {width:,}. Count in larger units."

@@ -49,9 +49,10 @@ FORMAT = "optdp/shuffle"
 KEYS = ("format", "version", "kind", "people", "client", "data", "claim", "provenance", "sha256")
 NAMED = 16
 """How many digits of the digest a message names."""
+LARGEST_FIGURE = 10**300
 _NUMBER = re.compile(r"[0-9]{1,60}(\.[0-9]{1,60})?(E[-+]?[0-9]{1,4})?|[0-9]{1,60}e-[0-9]{1,3}")
 _RATIO = re.compile(r"[0-9]{1,600}(/[1-9][0-9]{0,599})?")
-_END = re.compile(r"-?[0-9]{1,60}(\.[0-9]{1,60})?(e[-+]?[0-9]{1,2})?(/[1-9][0-9]{0,59})?")
+_END = re.compile(r"-?[0-9]{1,60}((\.[0-9]{1,60})?(e[-+]?[0-9]{1,2})?|/[1-9][0-9]{0,59})")
 _WHOLE = re.compile(r"0|[1-9][0-9]{0,39}")
 
 
@@ -322,9 +323,13 @@ def _histogram_form(document: Mapping[str, Any]) -> tuple[Client, Mapping[str, A
     _keys(data, "data", {"labels", "estimator"})
     _among(data["estimator"], "estimator", ESTIMATORS)
     labels = data["labels"]
-    named = isinstance(labels, list) and all(isinstance(label, str) and label.strip() for label in labels)
+    named = isinstance(labels, list) and all(
+        isinstance(label, str) and label and label == label.strip() for label in labels
+    )
     if labels is not None and (not named or len(set(labels)) != client.values or len(labels) != client.values):
-        raise refused("labels must be a different text for each value, or null", shown(labels))
+        raise refused(
+            "labels must be a different text for each value, without spaces around it, or null", shown(labels)
+        )
     _meaning(document["claim"], ShuffleHistogram.meaning)
     return client, document["claim"]
 
@@ -338,6 +343,8 @@ def _sum_form(document: Mapping[str, Any]) -> tuple[Client, Mapping[str, Any]]:
     low, high = Fraction(data["low"]), Fraction(data["high"])
     if not -(10**15) <= low < high <= 10**15:
         raise refused("low must be below high, both from -1e15 to 1e15", shown((data["low"], data["high"])))
+    if not float(low) < float(high):
+        raise refused("low must be below high in double precision, too", shown((data["low"], data["high"])))
     _meaning(document["claim"], RealSum.meaning)
     return client, document["claim"]
 
@@ -378,8 +385,8 @@ def _ratio(text: Any, name: str) -> Fraction:
 
 
 def _decimal(text: Any) -> None:
-    if not isinstance(text, str) or not _NUMBER.fullmatch(text):
-        raise refused("Figures of a claim must be decimals in text", shown(text))
+    if not isinstance(text, str) or not _NUMBER.fullmatch(text) or Fraction(text) > LARGEST_FIGURE:
+        raise refused("Figures of a claim must be decimals in text, up to 1e300", shown(text))
 
 
 def _between(text: str, name: str, least: Fraction, most: Fraction) -> None:

@@ -6,6 +6,8 @@ what is left when names and order are off. Of randomized response that is how of
 shuffled together, so that only their number is left, `{"design": NAME, "messages": 100, "ones": 1234}`. The analyst
 takes the shuffler's file; of randomized response also lines of clients, in whatever order a shuffler left them.
 
+What was shuffled in parts is refused, as sums or counts of some of the people hide less than those of all.
+
 Files are read line by line. A fault is counted and the first is named.
 """
 
@@ -29,6 +31,7 @@ LONGEST = 1000
 """Bytes of a line, at most."""
 Tally = dict[str, Any]
 """What is left of all messages: `messages` (how many), and `ones` or `counts`."""
+_PARTS = "what is left of some people gives away more than is claimed: shuffle all messages together"
 
 
 def spelled(design: Deployed, messages: NDArray[np.int64]) -> str:
@@ -89,8 +92,7 @@ class _WrongError(Exception):
 
 def _read(design: Deployed, path: str | Path, analyst: bool) -> Tally:
     """The sums over all lines; a fault in any of them, and the number of faults, is an ArtifactError."""
-    taken = _response(design) if isinstance(design.client, Response) else _sums(design, analyst)
-    add, tally = taken
+    add, tally = (_response if isinstance(design.client, Response) else _sums)(design, analyst)
     faults, first = 0, ""
     lines, start = 0, f'{{"design": "{design.name}", "message": '.encode()
     try:
@@ -155,15 +157,21 @@ def _keys(found: dict[str, Any], *allowed: set[str]) -> None:
         raise _WrongError(f"the keys must be design, {', '.join(sorted(allowed[0]))}")
 
 
-def _response(design: Deployed) -> tuple[Callable[[dict[str, Any]], None], Callable[[], Tally]]:
+def _response(design: Deployed, analyst: bool) -> tuple[Callable[[dict[str, Any]], None], Callable[[], Tally]]:
     most = design.client.largest
     counts = np.zeros(most + 1, np.int64)
-    plain, summed = {"message"}, {"message", "times"}
+    single: bool | None = None
+    allowed = ({"message"}, {"message", "times"}) if analyst else ({"message"},)
 
     def add(found: dict[str, Any]) -> None:
-        _keys(found, plain, summed)
-        message = _whole(found["message"], "message", most)
-        counts[message] += _whole(found["times"], "times", 10**12) if "times" in found else 1
+        nonlocal single
+        _keys(found, *allowed)
+        message, alone = _whole(found["message"], "message", most), "times" not in found
+        times = 1 if alone else _whole(found["times"], "times", design.n)
+        if alone != (alone if single is None else single) or (not alone and counts[message]):
+            raise _WrongError(f"the message is counted elsewhere, too, and {_PARTS}")
+        single = alone
+        counts[message] += times
 
     return add, lambda: {"messages": int(counts.sum()), "counts": counts}
 
@@ -184,6 +192,8 @@ def _sums(design: Deployed, analyst: bool) -> tuple[Callable[[dict[str, Any]], N
             raise _WrongError("not shuffled, so that only local_epsilon protects it: run `optdp shuffle` first")
         _keys(found, {"messages", "ones"} if analyst else {"message"})
         if analyst:
+            if count:
+                raise _WrongError(f"a second sum, and {_PARTS}")
             people = _whole(found["messages"], "messages", 10**12)
             values = each(found["ones"], "ones", most * people)
         else:

@@ -264,6 +264,8 @@ def solve_single(problem: SingleLTE, backend: str = "", progress: Progress = sil
                 return _added(problem, progress, begin)
             return _designed(problem, who.name, engines(problem), progress, begin)
         except KeyboardInterrupt:
+            if problem.tail == "none" and problem.last > CLAMPED_LIMIT:
+                raise  # nothing was found so far, and geometric noise is not written out at this size
             return _baseline(problem, begin, "interrupted", "interrupted before a better mechanism was found")
 
 

@@ -108,8 +108,8 @@ def local_pool(workers: int | None, points: int) -> Iterator[Callable[[Iterable[
             security = distributed.Security.temporary()  # others of this machine cannot join in
         except ImportError:
             raise ProblemError(
-                f"Local workers need cryptography. Install it: {install('dask')}. "
-                "Or solve one after another: --workers 0."
+                f"Local workers need cryptography. Install it: {install('dask')}. Or solve one after another: "
+                "--workers 0."
             ) from None
         with ExitStack() as opened:
             try:

@@ -20,6 +20,7 @@ from optdp.artifact import OpenedShuffle, open_artifact
 from optdp.errors import ArtifactError, CertificateError, OptdpError, ProblemError
 from optdp.numbers.source import Source
 from optdp.recheck import Failed, Refused, recheck
+from optdp.shuffle.claims import metric_figures
 from optdp.shuffle.client import ALL, FINE, FINE_GRAIN, WORD, Flips, Padded, Response, below
 from optdp.shuffle.format import Deployed, read_design, verify_design
 
@@ -159,6 +160,16 @@ def test_no_pair_of_data_sets_is_told_apart_better_than_claimed(name: str, folde
     assert local <= float(claim["local_delta"]) * (1 + 1e-9) + 1e-30
 
 
+def test_errors_are_those_of_the_integers() -> None:
+    """Noise that is rarer than an integer can say has a weight of 1 all the same, up to the reach."""
+    client, n = Padded.of("geo", 2, 1, 40, 1, Fraction(1), Fraction(1, 10**50)), 3
+    found = metric_figures(client, n, Fraction(1, 100), 1, "honest", "sum")
+    chances = {x: Fraction(client.weight(x), ALL) for x in range(-client.reach, client.reach + 1)}
+    assert found["rmse"] ** 2 >= n * sum(x * x * chance for x, chance in chances.items())
+    assert found["mae"] >= float(sum(abs(x) * chance for x, chance in chances.items()))
+    assert found["truncation"] >= n * sum(chance for x, chance in chances.items() if abs(x) > 40) * (1 - found["mae"])
+
+
 @pytest.mark.parametrize("name", ["histogram", "sum"])
 def test_no_pair_of_multisets_is_told_apart_better_than_claimed(name: str, folder: Path) -> None:
     design = read_design(folder / f"{name}.json")
@@ -246,6 +257,15 @@ def sharper(document: dict[str, Any]) -> None:
     document["client"]["weights"] = list(map(str, weights))
 
 
+def outliers(document: dict[str, Any]) -> None:
+    """Rarer than delta, but as far out as noise goes: private, and with larger errors than the law stood for."""
+    weights = [int(text) for text in document["client"]["weights"]]
+    moved = ALL // 10**5
+    weights[0], weights[-1] = weights[0] - 2 * moved, weights[-1] + moved
+    document["client"]["weights"] = list(map(str, weights))
+    document["claim"].update(local_delta="0.01", profile=["2", "2"], epsilon="2")
+
+
 FORGED: list[tuple[str, Change]] = [
     ("geo", claim("epsilon", "0.5")),
     ("geo", claim("profile", ["0.2", "0.6"])),
@@ -254,6 +274,7 @@ FORGED: list[tuple[str, Change]] = [
     ("geo", claim("local_delta", "0")),
     ("geo", people),
     ("geo", sharper),
+    ("geo", outliers),
     ("geo", client("padding", 1)),
     ("geo", client("q", "1/2")),
     ("geo", client("weights", [])),
@@ -264,6 +285,9 @@ FORGED: list[tuple[str, Change]] = [
     ("sgdl", client("beta", "1/2")),
     ("alone", claim("epsilon", "0.1")),
     ("alone", sharper),
+    ("geo", claim("mae", "1E+9999")),
+    ("plane", claim("profile", [])),
+    ("plane", claim("profile", ["9"] * 9)),
     ("rr", client("flip", "4194305")),
     ("rr", client("bits", 0)),
     ("rr", claim("shuffler", "whoever")),
@@ -276,13 +300,14 @@ FORGED: list[tuple[str, Change]] = [
     ("histogram", people),
     ("labels", lambda document: document["data"].update(labels=["yes", "yes"])),
     ("labels", claim("delta", "1e-9")),
+    ("sum", lambda document: document["data"].update(high="1e15/3")),
     ("sum", claim("mse", "0.1")),
     ("sum", client("blank", 5)),
     ("sum", lambda document: document["data"].update(low="9")),
     ("sum", lambda document: document.update(kind="shuffle-histogram")),
     ("sum", lambda document: document.update(extra=1)),
 ]
-LEFT = {"labels", "rr"}
+LEFT = {"labels", "rr", "plane"}
 """Claims that the second checker leaves to the first."""
 
 

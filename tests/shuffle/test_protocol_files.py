@@ -128,10 +128,28 @@ def test_faults_are_counted_and_the_first_is_named(folder: Path, tmp_path: Path)
     path.write_text(line(sums, messages=2, ones=2 * most + 1))
     with pytest.raises(ArtifactError, match="ones must be"):
         messages.received(sums, path)
-    path.write_text(line(counts, message=2) + line(counts, message=2, times=4) + line(counts, message=0))
+    path.write_text(line(counts, message=2) * 5 + line(counts, message=0))
     assert messages.received(counts, path)["counts"].tolist() == [1, 0, 5]
+    path.write_text(line(counts, message=2, times=5) + line(counts, message=0, times=1))
+    assert messages.received(counts, path)["counts"].tolist() == [1, 0, 5]
+    with pytest.raises(ArtifactError, match=r"2 lines of 2 .* the keys"):  # nobody sends more than one message
+        messages.collected(counts, path)
     with pytest.raises(ArtifactError, match="cannot read"):
         messages.collected(sums, tmp_path)
+
+
+def test_what_was_shuffled_in_parts_is_refused(folder: Path, tmp_path: Path) -> None:
+    """Half of the people have half of the noise: the claim is not one of two sums."""
+    sums, counts = read_design(folder / "geo.json"), read_design(folder / "histogram.json")
+    path = tmp_path / "parts.jsonl"
+    for design, text in (
+        (sums, line(sums, messages=3, ones=4) * 2),
+        (counts, line(counts, message=2, times=3) + line(counts, message=2, times=1)),
+        (counts, line(counts, message=2, times=3) + line(counts, message=1)),
+    ):
+        path.write_text(text)
+        with pytest.raises(ArtifactError, match=r"1 line of 2 .* line 2: .* gives away more"):
+            messages.received(design, path)
 
 
 def test_another_number_of_messages_has_another_claim(folder: Path, tmp_path: Path) -> None:

@@ -437,3 +437,11 @@ def test_a_signal_to_the_tests_is_no_answer_of_a_command(
         command("solve", folder / "metric.toml")
     monkeypatch.setattr("optdp.loading.load", ended)
     assert command("solve", folder / "metric.toml").code == 130
+
+
+def test_a_large_table_that_is_stopped_early_is_no_matter_of_geometric_noise() -> None:
+    """Clamped geometric noise is not written out at this size, so that there is no best so far."""
+    watcher = optdp.Observer(between=("0.08", "0.12"))
+    asked = optdp.SingleLTE(optdp.Population.binomial(1500, "0.1"), "0.3", tail="none", observer=watcher)
+    with pytest.raises(SolverError, match="deadline"):
+        optdp.solve(asked, deadline=1)
