@@ -112,7 +112,7 @@ NEEDS = {"release_in_duckdb.py": "duckdb", "release_in_spark.py": "pyspark"}
 OFTEN = {"metric_sum.py", "order_friends.py", "real_sum.py", "second_release.py", "shuffled_histogram.py",
          "solve_and_deploy.py", "what_shuffling_buys.py"}  # fmt: skip
 """One of each kind; the others are slow, as each is a process of its own."""
-SMALLER = {"figure_5.py": ("figure-5.svg", "10"), "figure_6.py": ("figure-6.svg", "8")}
+SMALLER = {"figure_5.py": ("figure-5.svg", "5"), "figure_6.py": ("figure-6.svg", "5")}
 """Arguments of those that take a minute without."""
 
 
