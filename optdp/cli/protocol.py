@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +15,11 @@ from optdp.cli.printing import err, out, plain, print_json, progress
 from optdp.cli.run import WARNING, show_estimate
 from optdp.errors import ProblemError
 from optdp.files.atomic import check_apart, check_writable, write_bytes
+
+if TYPE_CHECKING:
+    from optdp.shuffle.format import Deployed
+    from optdp.shuffle.messages import Tally
+    from optdp.work import Progress
 
 DesignPath = Annotated[Path, typer.Argument(help="A shuffle protocol that `optdp solve --out` wrote.")]
 
@@ -62,19 +68,27 @@ def randomize(
         err.print(f"[yellow]{WARNING}[/]")
 
 
+def _read(design: Path, given: Path, read: Callable[[Deployed, Path], Tally], say: Progress) -> tuple[Deployed, Tally]:
+    """The verified protocol, and its messages: as many as its claim is for."""
+    from optdp.artifact import OpenedShuffle, open_artifact
+    from optdp.shuffle import messages
+
+    say("verifying the protocol")
+    found = open_artifact(design, OpenedShuffle).verified.deployed
+    say("reading the messages")
+    tally = read(found, given)
+    messages.check_count(found, tally)
+    return found, tally
+
+
 def shuffle_messages(design: Path, given: Path, save: Path, as_json: bool) -> None:
     """Take names and order off clients' messages."""
-    from optdp.artifact import OpenedShuffle, open_artifact
     from optdp.shuffle import messages
 
     check_writable(save)
     check_apart(save, {"the protocol": design, "the messages": given})
     with progress() as say:
-        say("verifying the protocol")
-        found = open_artifact(design, OpenedShuffle).verified.deployed
-        say("reading the messages")
-        tally = messages.collected(found, given)
-        messages.check_count(found, tally)
+        found, tally = _read(design, given, messages.collected, say)
         write_bytes(save, "".join(messages.shuffled(found, tally)).encode())
     if as_json:
         print_json({"written": str(save), "design": found.sha256, "messages": tally["messages"]})
@@ -92,17 +106,12 @@ def analyze(
 
     For example:  optdp analyze design.json --messages shuffled.jsonl --out estimate.json
     """
-    from optdp.artifact import OpenedShuffle, open_artifact
     from optdp.shuffle import analysis, messages
 
     check_writable(save)
     check_apart(save, {"the protocol": design, "the messages": given})
     with progress() as say:
-        say("verifying the protocol")
-        found = open_artifact(design, OpenedShuffle).verified.deployed
-        say("reading the messages")
-        tally = messages.received(found, given)
-        messages.check_count(found, tally)
+        found, tally = _read(design, given, messages.received, say)
         document: dict[str, Any] = {
             "format": "optdp/estimate", "version": 1, "kind": found.kind, "design": found.sha256,
             "estimate": analysis.estimate(found, tally), "privacy": dict(found.claim),

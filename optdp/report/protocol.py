@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from optdp.artifact import OpenedShuffle
@@ -47,17 +47,9 @@ def page(solution: Outcome, kind: Kind, name: str, title: str = "") -> bytes:
     problem = solution.problem
     sheet, pictures = solution.sheet(), list(_pictures(solution))
     subject = title or problem.title.strip()[:200] or kind.purpose[0].upper() + kind.purpose[1:]
-    body = (
-        _header(solution, sheet, subject, kind.purpose),
-        html.section("claim", "What is promised", el("p", problem.meaning, class_="claim")),
-        html.section("figures", "The figures", _facts(sheet), *map(_listing, sheet.listings),
-                     *(html.paragraphs(remark) for remark in sheet.remarks)),
-        html.section("pictures", "Pictures", *pictures) if pictures else None,
-        html.section("limits", "What is not promised",
-                     html.box("Limits", html.listed(*NOT_PROMISED), kind="box limits")),
-        _deploy(kind.run, name),
-    )  # fmt: skip
-    return html.document(f"{subject} · optdp", body, {})
+    figures = [_facts(sheet), *map(_listing, sheet.listings), *(html.paragraphs(remark) for remark in sheet.remarks)]
+    header = _header(solution, sheet, subject, kind.purpose)
+    return _document(subject, header, problem.meaning, figures, pictures, _deploy(kind.run, name))
 
 
 def deployed(found: OpenedShuffle, title: str = "") -> bytes:
@@ -75,17 +67,27 @@ def deployed(found: OpenedShuffle, title: str = "") -> bytes:
         f"shuffle {name} --messages messages.jsonl --out shuffled.jsonl",
         f"analyze {name} --messages shuffled.jsonl --out estimate.json",
     )
+    figures = [_facts(sheet), html.paragraphs(
+        "They were computed anew, from the integers in the file, when this page was made.")]  # fmt: skip
+    header = html.header("Privacy report", subject, lead, tiles, html.paragraphs(f"SHA-256 {found.sha256}"))
+    deploy = html.section(
+        "deploy", "How to go on",
+        html.commands(f"optdp verify {name} --recheck", *(f"optdp {step}" for step in steps)),
+    )  # fmt: skip
+    return _document(subject, header, sheet.meaning, figures, [], deploy)
+
+
+def _document(
+    subject: str, header: Html, meaning: str, figures: Sequence[Html], pictures: Sequence[Html], deploy: Html
+) -> bytes:
     body = (
-        html.header("Privacy report", subject, lead, tiles, html.paragraphs(f"SHA-256 {found.sha256}")),
-        html.section("claim", "What is promised", el("p", sheet.meaning, class_="claim")),
-        html.section("figures", "The figures", _facts(sheet), html.paragraphs(
-            "They were computed anew, from the integers in the file, when this page was made.")),
+        header,
+        html.section("claim", "What is promised", el("p", meaning, class_="claim")),
+        html.section("figures", "The figures", *figures),
+        html.section("pictures", "Pictures", *pictures) if pictures else None,
         html.section("limits", "What is not promised",
                      html.box("Limits", html.listed(*NOT_PROMISED), kind="box limits")),
-        html.section(
-            "deploy", "How to go on",
-            html.commands(f"optdp verify {name} --recheck", *(f"optdp {step}" for step in steps)),
-        ),
+        deploy,
     )  # fmt: skip
     return html.document(f"{subject} · optdp", body, {})
 
