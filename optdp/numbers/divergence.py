@@ -68,22 +68,11 @@ class Moved:
 
     def delta(self, distance: int, loss: float) -> float:
         """`sum (u - e^loss w)_+` at a distance, rounded up."""
-        return self._spent(self._at(distance), math.exp(min(loss, LARGEST_LOSS)))[0]
+        return _spent(self._at(distance), self.lost, math.exp(min(loss, LARGEST_LOSS)))[0]
 
     def loss(self, distance: int, delta: float, floor: float = 0.0) -> float:
         """The least `L >= floor` that spends at most `delta` at a distance, rounded up; infinite if there is none."""
-        if floor == math.inf or self.lost > delta:
-            return math.inf
-        x = math.exp(floor)
-        spent, slope, live = self._spent(self._at(distance), x)
-        if spent <= delta:
-            return floor
-        while spent > delta:
-            if not slope or x > math.exp(LARGEST_LOSS):
-                return math.inf
-            x = max(x + (spent - delta) / slope, x * (1.0 + 2.0**-52))
-            spent, slope, live = self._spent(live, x)
-        return math.log(x) * (1.0 + 2.0**-51) + 2.0**-52
+        return math.inf if self.lost > delta else least_loss(self._at(distance), self.lost, delta, floor)
 
     def _at(self, distance: int) -> list[tuple[Floats, Floats]]:
         found = []
@@ -92,16 +81,37 @@ class Moved:
             found.append((u, w[start : start + len(u)]))
         return found
 
-    def _spent(self, laws: list[tuple[Floats, Floats]], x: float) -> tuple[float, float, list[tuple[Floats, Floats]]]:
-        """The divergence, its slope in `x`, and the terms that are not zero."""
-        spent, slope, live = self.lost, 0.0, []
-        for u, w in laws:
-            left = u - x * w
-            on = left > 0.0
-            live.append((u[on], w[on]))
-            spent += float(left[on].sum())
-            slope += float(live[-1][1].sum())
-        return spent * (1.0 + ROUND_OFF), slope, live
+
+Laws = list[tuple[Floats, Floats]]
+"""Measures `u` and `w` of one pair of data sets, in parts that lie side by side."""
+
+
+def least_loss(laws: Laws, lost: float, delta: float, floor: float = 0.0) -> float:
+    """The least `L >= floor` with `lost + sum (u - e^L w)_+ <= delta`, rounded up; infinite if there is none."""
+    if floor == math.inf or lost > delta:
+        return math.inf
+    x = math.exp(floor)
+    spent, slope, live = _spent(laws, lost, x)
+    if spent <= delta:
+        return floor
+    while spent > delta:
+        if not slope or x > math.exp(LARGEST_LOSS):
+            return math.inf
+        x = max(x + (spent - delta) / slope, x * (1.0 + 2.0**-52))
+        spent, slope, live = _spent(live, lost, x)
+    return math.log(x) * (1.0 + 2.0**-51) + 2.0**-52
+
+
+def _spent(laws: Laws, lost: float, x: float) -> tuple[float, float, Laws]:
+    """The divergence, its slope in `x`, and the terms that are not zero."""
+    spent, slope, live = lost, 0.0, []
+    for u, w in laws:
+        left = u - x * w
+        on = left > 0.0
+        live.append((u[on], w[on]))
+        spent += float(left[on].sum())
+        slope += float(live[-1][1].sum())
+    return spent * (1.0 + ROUND_OFF), slope, live
 
 
 def _mirrored(half: Floats) -> Floats:

@@ -1,13 +1,8 @@
-"""Profiles: the joint divergence in the plane, coarse messages and their convex order, and what any profile must keep.
-
-Second derivations: products of two laws point by point; all ways to spread a distance over people, enumerated.
-"""
+"""Profiles: the joint divergence in the plane, point by point, and what any profile must keep."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from fractions import Fraction
 from itertools import pairwise, product
 from typing import Any
 
@@ -18,9 +13,7 @@ from hypothesis import strategies as st
 
 from optdp import MetricShuffle, solve
 from optdp.numbers.divergence import Pair
-from optdp.numbers.exact import geometric_ratio
 from optdp.shuffle.metric import profile
-from optdp.shuffle.metric.released import Released, Shares
 from tests.shuffle import brute_force
 
 laws = st.lists(st.tuples(st.integers(1, 30), st.integers(0, 30)), min_size=1, max_size=6)
@@ -44,101 +37,6 @@ def test_two_releases_at_once(
     given_up = lost * (beside + lost / 2) + mass * lost / 2
     assert found == pytest.approx(inside + given_up, rel=1e-9, abs=1e-12)
     assert found >= (inside + given_up) * (1 - 1e-12) - 1e-14
-
-
-def _partitions(total: int, most: int) -> Iterator[list[int]]:
-    if total == 0:
-        yield []
-    for first in range(min(total, most), 0, -1):
-        for rest in _partitions(total - first, first):
-            yield [first, *rest]
-
-
-def _quanta(parts: list[int], quantum: int) -> list[Fraction]:
-    """The law of how many quanta roundings move when people move by `parts`, by one uniform number for each."""
-    law = [Fraction(1)]
-    for part in parts:
-        low, rest = divmod(part, quantum)
-        longer = [Fraction(0)] * (len(law) + low + 1)
-        for j, chance in enumerate(law):
-            longer[j + low] += chance * Fraction(quantum - rest, quantum)
-            longer[j + low + 1] += chance * Fraction(rest, quantum)
-        law = longer
-    return law
-
-
-@pytest.mark.parametrize("quantum", [2, 3, 5])
-def test_the_binomial_is_the_largest_in_convex_order(quantum: int) -> None:
-    """For every way to spread a distance over people: equal means, and no stop-loss `E(J-j)_+` above the binomial's."""
-    for distance in range(1, 11):
-        binomial = [
-            math.comb(distance, j) * Fraction(1, quantum) ** j * Fraction(quantum - 1, quantum) ** (distance - j)
-            for j in range(distance + 1)
-        ]
-        for parts in _partitions(distance, distance):
-            law = _quanta(parts, quantum)
-            assert sum(j * chance for j, chance in enumerate(law)) == Fraction(distance, quantum)
-            for stop in range(distance):
-                mine, most = (
-                    sum((j - stop) * chance for j, chance in enumerate(each) if j > stop) for each in (law, binomial)
-                )
-                assert mine <= most
-
-
-@pytest.mark.parametrize(("distance", "quantum", "delta"), [(1, 2, 1e-6), (7, 3, 0.01), (40, 7, 1e-9), (300, 10, 1e-6)])
-def test_coarse_messages_spend_the_mean_of_a_convex_majorant(distance: int, quantum: int, delta: float) -> None:
-    """`E f(J)` with exact binomials, `f` the least convex rising function above the divergences, from zero on, these
-    at the larger loss that advanced joint convexity allows where moves are rare.
-    """
-    shares = Shares(50, Fraction(1, 5), geometric_ratio(Fraction(1, 2)))
-    released = Released(shares, shares.padding(Fraction(delta) / 100), profile.quanta(distance, quantum, delta), delta)
-    spent = profile._rounded(released, delta, distance, quantum)
-    last = profile.quanta(distance, quantum, delta)
-    chances = [
-        float(math.comb(distance, j) * Fraction(1, quantum) ** j * Fraction(quantum - 1, quantum) ** (distance - j))
-        for j in range(distance + 1)
-    ]
-    assert sum(chances[last + 1 :]) <= 1e-7 * delta
-    for loss in (0.0, 0.3, 2.0):
-        rare = math.log(1 + (math.exp(loss) - 1) / min(1.0, distance / quantum))
-        each = [0.0] + [released.pair(j).delta(rare) for j in range(1, last + 1)]
-        values, slope = [0.0], 0.0
-        for before, after in pairwise(each):
-            slope = max(slope, after - before)
-            values.append(values[-1] + slope)
-        least = sum(chance * value for chance, value in zip(chances, values, strict=False))
-        assert spent(loss) == pytest.approx(least, rel=1e-6, abs=2e-4 * delta)
-        assert spent(loss) >= least * (1 - 1e-12)
-
-
-@pytest.mark.parametrize("quantum", [2, 3, 5])
-def test_what_does_not_move_hides_what_does(quantum: int) -> None:
-    """Two people's roundings, enumerated: given that some moved, both data sets' roundings can be matched with those
-    given that none did, no further apart than `J`; and the chance that some moved is at most `d/Q`.
-    """
-    for values, steps in product(product(range(quantum), repeat=2), product(range(quantum), repeat=2)):
-        if not 0 < sum(steps) < quantum:
-            continue
-        for side in (0, 1):  # the rounding of the nearer or of the further data set
-            chance = Fraction(0)
-            stays, moves = [], []
-            for x, step in zip(values, steps, strict=True):
-                rounded = [
-                    ((x + side * step + u) // quantum, (x + step + u) // quantum - (x + u) // quantum)
-                    for u in range(quantum)
-                ]
-                stays.append({place for place, move in rounded if not move})
-                moves.append({(place, move) for place, move in rounded if move})
-            for unmoved in product((True, False), repeat=2):
-                if all(unmoved):
-                    continue
-                share = Fraction(1)
-                for i, still in enumerate(unmoved):
-                    share *= 1 - Fraction(steps[i], quantum) if still else Fraction(steps[i], quantum)
-                    if not still:  # whoever moves is within one quantum of where staying would have left them
-                        assert all(abs(place - other) <= 1 <= move for place, move in moves[i] for other in stays[i])
-                chance += share
-            assert chance <= Fraction(sum(steps), quantum)
 
 
 def test_shifts_in_the_plane() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -12,6 +12,7 @@ from typing import Any
 from optdp.errors import ProblemError
 from optdp.numbers.exact import geometric_ratio, precision, show, there, upper_fraction
 from optdp.shuffle.metric import profile
+from optdp.shuffle.metric.coarse import BLOCKS, Coarse, quanta
 from optdp.shuffle.metric.flips import FlippedPair
 from optdp.shuffle.metric.profile import Losses
 from optdp.shuffle.metric.released import Released, Shares
@@ -178,12 +179,13 @@ def _steps(distance: float, dimensions: int) -> int:
 
 def _released(design: Design, delta: float, furthest: int) -> Released:
     """What is released; refused at once if the profile up to the furthest distance would take too long."""
-    reach = profile.quanta(furthest, design.quantum, delta) if design.quantum > 1 else furthest
+    reach = quanta(furthest, design.quantum, delta) if design.quantum > 1 else furthest
     released = Released(design.noise, design.c, reach, delta, furthest)
     if design.dimensions == 2:
         work, grows = 0.4 * furthest**2 * (1e-4 + 1e-6 * released.window), 2
     elif design.quantum > 1:
-        work, grows = furthest * reach * (1e-4 + 1e-7 * released.window), 2
+        looked, ranges = min(furthest, 200), min(BLOCKS, 1 + max(0, furthest - design.n) // design.quantum)
+        work, grows = looked * (1e-3 + 2e-9 * ranges * reach * (released.window + reach)), 3
     else:
         work, grows = furthest * 2.5e-8 * released.window, 1
     work *= 3.0 if design.mechanism == "hybrid" else 1.0  # it searches for the share as well
@@ -205,7 +207,9 @@ def _profile(released: Released, design: Design, delta: float, chosen: Sequence[
     if design.dimensions == 2:
         return profile.plane(released, delta, chosen, progress)
     if design.quantum > 1:
-        return profile.coarse(released, delta, chosen, design.quantum, progress)
+        law = Coarse(released, design.k, design.quantum)
+        rising = _few_losses(chosen, lambda distance: law.loss(distance, delta), "", progress)
+        return [(float(distance), rising[distance]) for distance in chosen]
     return profile.line(released, delta, chosen, progress)
 
 
@@ -221,7 +225,8 @@ def _flipped(bits: int, design: Design, delta: float, chosen: Sequence[Any], pro
     flat = sorted({d for shift in chosen for d in shift if d}) if design.dimensions == 2 else list(chosen)
     share = delta / design.dimensions
     inside = [d for d in flat if d <= bits]
-    by = _few_losses(bits, there(design.flip), share, inside, progress)
+    flip = there(design.flip)
+    by = _few_losses(inside, lambda d: _worst(bits, flip, share, d), " over all data sets", progress)
     top = max(by.values(), default=0.0)
     known = {0: 0.0} | {d: by.get(d, top) for d in flat}  # sums are never further apart than there are bits
     places = (
@@ -236,7 +241,9 @@ def _flipped(bits: int, design: Design, delta: float, chosen: Sequence[Any], pro
     return rising
 
 
-def _few_losses(bits: int, flip: Fraction, delta: float, places: Sequence[int], progress: Progress) -> dict[int, float]:
+def _few_losses(
+    places: Sequence[int], loss_at: Callable[[int], float], said: str, progress: Progress
+) -> dict[int, float]:
     """The loss at every distance, computed at some. It never falls with the distance: between two of these it is at
     most that at the larger one, and at most the largest loss per unit, which is proved to be among those computed.
     """
@@ -249,13 +256,13 @@ def _few_losses(bits: int, flip: Fraction, delta: float, places: Sequence[int], 
     found: dict[int, float] = {}
     while chosen:
         for i, d in enumerate(sorted(chosen)):
-            progress(f"certifying over all data sets: distance {i + 1:,} of {len(chosen):,} that are looked at")
-            found[d] = _worst(bits, flip, delta, d)
+            progress(f"certifying{said}: distance {i + 1:,} of {len(chosen):,} that are looked at")
+            found[d] = loss_at(d)
         rate = max(loss / d for d, loss in found.items())
         chosen, below = set(), 0
         for d in sorted(found):
             between = [other for other in places if below < other < d]
-            if between and found[d] > rate * between[0]:
+            if between and found[d] > rate * between[0] and rate < math.inf:
                 chosen.add(between[len(between) // 2])
             below = d
     least: dict[int, float] = {}

@@ -263,32 +263,46 @@ class Shares:
 class Released:
     """The sum of `n` padded shares: pairs that dominate its laws on data sets whose sums are up to `furthest` apart.
 
-    At most `changed` people differ. Without a padding (`c = None`) nobody clamps, and the law is that of the noise: a
-    curator's, or a limit.
+    At most `changed` people differ: as many times `beyond` is given up, and `always`. Without a padding (`c = None`)
+    nobody clamps, and the law is that of the noise: a curator's, or a limit.
     """
 
     def __init__(self, shares: Shares, c: int | None, furthest: int, delta: float, changed: int | None = None) -> None:
         self.shares, self.changed = shares, min(shares.n, furthest if changed is None else changed)
         self.full, self.window = _window(shares, math.log(delta * NEGLIGIBLE), furthest)
         reach, self.furthest = self.full.reach, furthest
-        self.lost = 2.0 * math.exp(float(self.full.log_tails[self.window]))
+        self.always = 2.0 * math.exp(float(self.full.log_tails[self.window]))
+        self.beyond = 0.0
         self.high = self.full.log_p + self.full.error
         self.low = self.full.log_p - self.full.error
-        self.apart: tuple[Floats, Floats] | None = None
+        self.others: tuple[Floats, Floats] | None = None
         if c is not None:
             self._truncate(c, reach)
+
+    @property
+    def lost(self) -> float:
+        """What is given up of delta."""
+        return self.always + self.changed * self.beyond
+
+    @property
+    def apart(self) -> tuple[Floats, Floats] | None:
+        """The law of one person less, where one who does not differ exceeds, with the chance of that."""
+        if self.others is None or self.shares.n <= self.changed:
+            return None
+        weight = math.log((self.shares.n - self.changed) * self.beyond)
+        return self.others[0] + weight, self.others[1] + weight
 
     def pair(self, distance: int) -> Pair:
         """What dominates two data sets whose sums are `distance` apart."""
         pair = _shifted(self.high, self.low, self.window, distance, self.lost)
-        if self.apart is None:
-            return pair
-        return pair.plus(_shifted(*self.apart, self.window, distance, 0.0))
+        apart = self.apart
+        return pair if apart is None else pair.plus(_shifted(*apart, self.window, distance, 0.0))
 
     @cached_property
     def moved(self) -> Moved:
         """The same for every distance."""
-        laws = [(self.high, self.low)] + ([] if self.apart is None else [self.apart])
+        apart = self.apart
+        laws = [(self.high, self.low)] + ([] if apart is None else [apart])
         return Moved(laws, self.window, self.furthest, self.lost)
 
     def _truncate(self, c: int, reach: int) -> None:
@@ -303,16 +317,16 @@ class Released:
         rest = self.shares.law(n - 1, reach + top)
         surely, perhaps = _spread_by(exceed, c, rest, reach, left, slack)
         surely, perhaps = n * surely, n * perhaps
-        self.lost += self.changed * t + 0.5 * n * n * t * t + 8.0 * UNIT  # the last for round-off below
+        self.beyond = t
+        self.always += 0.5 * n * n * t * t + 8.0 * UNIT  # the last for round-off below
         if n > 1:
             _, inner = _spread_by(exceed, c, self.shares.law(n - 2, reach + 2 * top), reach + top, left, slack)
             surely = surely - 0.5 * n * (n - 1) * _spread_once_more(exceed, c, inner, reach, left)
-            if n > self.changed and t:
-                weight = math.log((n - self.changed) * t)
+            if t:
                 others = rest.log_p[: reach + 1]
-                low = _less(others - rest.error, (n - 1) * inner[: reach + 1]) + weight - slack
-                self.apart = others + rest.error + weight, low
-                self.lost += n * t * 2.0 * math.exp(float(rest.log_tails[self.window]))
+                low = _less(others - rest.error, (n - 1) * inner[: reach + 1]) - slack
+                self.others = others + rest.error, low
+                self.always += n * t * 2.0 * math.exp(float(rest.log_tails[self.window]))
         self.high = np.where(self.high > DEEP, _less(self.high, np.maximum(surely, 0.0)), self.high)
         self.low = _less(self.low, perhaps)
 
