@@ -59,8 +59,8 @@ class Source:
         chance = client.blank if isinstance(client, Response) else client.flip if isinstance(client, Flips) else 0
         padding = client.padding if isinstance(client, Padded) else 0
         single = [LAWS[type(client)], client.dimensions, client.words, client.inputs, client.grain, client.largest]
-        single += [chance, padding]
-        names = ("LAW", "DIMENSIONS", "WORDS", "INPUTS", "GRAIN", "LARGEST", "CHANCE", "PADDING")
+        single += [self.design.unit, chance, padding]
+        names = ("LAW", "DIMENSIONS", "WORDS", "INPUTS", "GRAIN", "LARGEST", "UNIT", "CHANCE", "PADDING")
         ends = [float(Fraction(data[end])) for end in ("low", "high")] if "low" in data else None
         tested = [number for vector in self.vectors for part in vector for number in part]
         total = checksum([*single, *self.high, *self.low, *tested, *digest.encode("ascii")])
@@ -141,6 +141,7 @@ def _vectors(design: Deployed, cuts: Sequence[int]) -> Iterator[Vector]:
         elif i % 2:
             _forced(client, cuts, words, chance)
         given = [ends[i % 4] if i % 3 else chance.randint(0, client.inputs) for _ in range(client.dimensions)]
+        given = [value - value % design.unit for value in given]
         sent = messages_of(design, np.array([given]), np.array([words], np.uint64))
         yield given, words, np.atleast_1d(sent[0]).tolist()
 

@@ -223,7 +223,10 @@ def _metric(document: Mapping[str, Any]) -> tuple[Figures, tuple[str, ...]]:
     n = whole_number(document["people"], "people", 1, 10**7)
     furthest = whole_number(claim["max_distance"], "max_distance", 1, 5000)
     honest = one_of(claim["shuffler"], "shuffler", "honest compromised") == "honest"
-    one_of(table_with(document["data"], "data", "query")["query"], "query", "sum average")
+    data = document["data"]
+    must(isinstance(data, dict), "data must be a table", data)
+    one_of(table_with(data, "data", "query unit" if "unit" in data else "query")["query"], "query", "sum average")
+    unit = whole_number(data.get("unit", 1), "unit", 1, 10**6)
     must(isinstance(document["client"], dict), "client must be a table", document["client"])
     every = ("epsilon", "local_epsilon", "local_delta", "mae", "rmse", "within_95", "truncation", "delta")
     stated = {name: _stated(claim, name) for name in every}
@@ -242,24 +245,26 @@ def _metric(document: Mapping[str, Any]) -> tuple[Figures, tuple[str, ...]]:
         return {}, ("epsilon", "local_epsilon", *rest)
     weights, reach, padding, beta, q = _noise(document["client"])
     figures: Figures = {}
-    plain = document["client"]["grain"] == 1 and document["client"]["dimensions"] == 1
+    plain = document["client"]["grain"] == unit and document["client"]["dimensions"] == 1
+    must(unit == 1 or (plain and document["client"]["k"] % unit == 0), "unit must be the grain, and divide k", unit)
     if padding > LONGEST or len(weights) > LONGEST or not plain:
         return figures, ("epsilon", "local_epsilon", *rest)
-    must(len(profile) == furthest, "profile must have an entry for each distance", len(profile))
+    must(len(profile) * unit == furthest, "profile must have an entry for each distance", len(profile))
     ideal = _ideal(beta, q)
     lacking = _lacking(weights, reach, ideal)
     must(lacking <= ROUNDED, "weights must be those of beta and q, but for rounding", as_decimal(lacking))
     ratio = Fraction(ideal[0][0][1], ideal[0][1][0])
-    alone = figures["local_epsilon"] = log_above(ratio)
-    _held(claim, "local_epsilon", within(ratio, stated["local_epsilon"] * CLOSE), alone)
+    alone = (log_above(ratio) or Fraction(0)) / unit
+    figures["local_epsilon"] = alone
+    _held(claim, "local_epsilon", within(ratio, stated["local_epsilon"] * unit * CLOSE), alone)
     _held(claim, "local_delta", lacking <= stated["local_delta"] * CLOSE, lacking)
     worst = Fraction(0)
     sums = _sums(weights, reach, padding, n) if honest else None
     for d, epsilon in enumerate(profile, 1):
-        if within(ratio, epsilon * CLOSE):
+        if within(ratio, epsilon * unit * CLOSE):
             found = (n if honest else 1) * lacking
         else:
-            loss = epsilon * CLOSE * d
+            loss = epsilon * CLOSE * d * unit  # d steps of one unit each
             found = _shared(sums, n, d, loss) if sums is not None else max(
                 _alone(weights, reach, padding, s, loss) for s in range(1, d + 1))  # fmt: skip
         worst = max(worst, found)

@@ -45,7 +45,14 @@ def read_values(design: Deployed, columns: Sequence[Sequence[str]], names: Seque
         return known_labels(columns[0], names[0], data["labels"])[:, None]
     if "low" not in data:
         read = [whole_numbers(cells, name, 0, client.inputs, clip) for cells, name in zip(columns, names, strict=True)]
-        return np.stack(read, axis=1)
+        values = np.stack(read, axis=1)
+        wrong = np.flatnonzero((values % design.unit).any(axis=1))
+        if len(wrong):
+            raise ProblemError(
+                f"Values must be multiples of unit = {design.unit}. Found {len(wrong)} others, the first "
+                f"{values[wrong[0], 0]} in row {wrong[0] + 1}."
+            )
+        return values
     low, high = float(Fraction(data["low"])), float(Fraction(data["high"]))
     return fine(real_numbers(columns[0], names[0], low, high, clip), low, high, client.inputs)[:, None]
 
@@ -167,4 +174,6 @@ def only(design: Deployed, given: Sequence[str]) -> Whole:
         raise ProblemError(f"--input must be {rule}. Found {shown(given[0] if len(given) == 1 else list(given))}.")
     if real:
         return fine(numbers, low, high, client.inputs)[:, None]
+    if any(number % design.unit for number in numbers):
+        raise ProblemError(f"--input must be a multiple of unit = {design.unit}. Found {shown(given[0])}.")
     return np.array([[int(number) for number in numbers]])

@@ -57,13 +57,13 @@ def covers(claimed: Fraction, found: float | Fraction) -> bool:
 # ---------------------------------------------------------------------- sums with metric privacy
 
 
-def design_of(client: Flips | Padded, n: int) -> Design:
+def design_of(client: Flips | Padded, n: int, unit: int = 1) -> Design:
     """The design whose laws the clients' integers stand for, its noise enclosed in balls."""
     if isinstance(client, Flips):
         return Design("rr", n, client.bits, dimensions=client.dimensions, flip=client.chance)
     shares = Shares(n, client.beta, client.q, proved=True)
     c, sides = client.padding, client.dimensions
-    return Design(client.mechanism, n, client.k, client.grain, sides, shares=shares, c=c)
+    return Design(client.mechanism, n, client.k, client.grain, sides, shares=shares, c=c, whole=unit > 1)
 
 
 def metric_figures(
@@ -73,10 +73,11 @@ def metric_figures(
     furthest: int,
     shuffler: str,
     query: str,
+    unit: int = 1,
     progress: Progress = silent,
 ) -> Figures:
     """The profile at what rounding leaves of delta, what one message gives away, and the errors."""
-    design, people = design_of(client, n), n if query == "average" else 1
+    design, people = design_of(client, n, unit), n if query == "average" else 1
     honest = shuffler == "honest"
     left = delta - (n if honest else 1) * client.lacking
     if left <= 0 or client.lacking > ROUNDED:

@@ -69,6 +69,11 @@ class Deployed(Public):
     sha256: str
 
     @property
+    def unit(self) -> int:
+        """What every value is a whole multiple of."""
+        return int(self.data.get("unit", 1))
+
+    @property
     def name(self) -> str:
         """What its messages call it."""
         return self.sha256[:NAMED]
@@ -163,13 +168,14 @@ def _metric_parts(solution: MetricSolution) -> Parts:
         plain = (design.mechanism, design.k, design.quantum, design.c or 0, design.dimensions)
         client = Padded.of(*plain, shares.beta, shares.q)
     found = metric_figures(
-        client, design.n, problem.delta, problem.max_distance, problem.shuffler, problem.query
+        client, design.n, problem.delta, problem.max_distance, problem.shuffler, problem.query, problem.unit
     )  # fmt: skip
     said = {
         name: list(map(stated, value)) if isinstance(value, list) else stated(value) for name, value in found.items()
     }
     rests = {"delta": show(problem.delta), "max_distance": problem.max_distance, "shuffler": problem.shuffler}
-    return design.n, client, {"query": problem.query}, said | rests | {"meaning": problem.meaning}
+    data = {"query": problem.query} | ({"unit": problem.unit} if problem.unit > 1 else {})
+    return design.n, client, data, said | rests | {"meaning": problem.meaning}
 
 
 def _document(n: int, client: Client, data: Any, claim: Any, solution: Any) -> dict[str, Any]:
@@ -235,7 +241,7 @@ def verify_design(path: str | Path, *, allow_outside: bool = False, found: Deplo
     else:
         try:
             figures = metric_figures(
-                client, n, delta, claim["max_distance"], claim["shuffler"], found.data["query"]
+                client, n, delta, claim["max_distance"], claim["shuffler"], found.data["query"], found.unit
             )  # fmt: skip
         except ProblemError as error:
             raise ArtifactError(
@@ -255,7 +261,7 @@ def _metric_form(document: Mapping[str, Any]) -> tuple[Client, Mapping[str, Any]
         client: Flips | Padded = Flips(_whole(fields["bits"], "bits", 1, LARGEST_K), flip, sides)
     else:
         client = _padded(fields)
-    _keys(data, "data", {"query"})
+    unit = _unit(data, client)
     _among(data["query"], "query", ("sum", "average"))
     names = {"profile", "epsilon", "local_epsilon", "local_delta", "mae", "rmse", "within_95", "truncation", "delta"}
     _keys(claim, "claim", names | {"max_distance", "shuffler", "meaning"})
@@ -264,7 +270,7 @@ def _metric_form(document: Mapping[str, Any]) -> tuple[Client, Mapping[str, Any]
     asked = MetricShuffle("geo", 1, 1, delta="0.5", eps_geo=1, shuffler=claim["shuffler"])
     _meaning(claim, asked.meaning)
     profile = claim["profile"]
-    if not isinstance(profile, list) or (client.dimensions == 1 and len(profile) != furthest):
+    if not isinstance(profile, list) or (client.dimensions == 1 and len(profile) * unit != furthest):
         raise refused("profile must be a list with an entry for each distance", shown(profile))
     for text in (*profile, *(claim[name] for name in sorted(names - {"profile"}))):
         _decimal(text)
@@ -272,6 +278,17 @@ def _metric_form(document: Mapping[str, Any]) -> tuple[Client, Mapping[str, Any]
     if client.dimensions == 2 and len(profile) > 4 * LARGEST_DISTANCE:
         raise refused("profile must be of distances that can be looked at", f"{len(profile)} of them")
     return client, claim
+
+
+def _unit(data: Any, client: Flips | Padded) -> int:
+    """Values are multiples of it: then it is the grain, and nothing is rounded."""
+    _keys(data, "data", {"query", "unit"} if isinstance(data, dict) and "unit" in data else {"query"})
+    if "unit" not in data:
+        return 1
+    unit = _whole(data["unit"], "unit", 2, LARGEST_K)
+    if unit != client.grain or client.inputs % unit:
+        raise refused("unit must be the grain of the client, and divide k", shown(unit))
+    return unit
 
 
 def _padded(fields: Any) -> Padded:

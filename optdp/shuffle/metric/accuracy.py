@@ -163,7 +163,7 @@ def _noise(design: Design) -> _Errors:
         found = replace(found, mean=found.mean + moved, length=found.length + 2.0 * moved)
     else:
         found = _clamped(own, n, there(design.c), design.largest) or _cantelli(bias, math.sqrt(variance))
-    if quantum > 1:
+    if design.rounds:
         found, variance = _rounded(found, n), variance + n / 4.0
         third = max(1.0, _third(shares))  # of roundings it is at most 1
         found = replace(found, mean=_normal_mean(math.sqrt(variance), third) + moved if rarely <= RARE else math.inf)

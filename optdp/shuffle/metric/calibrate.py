@@ -90,7 +90,8 @@ def _least_people(problem: MetricShuffle, progress: Progress) -> Design:
 
 
 def _plain(problem: MetricShuffle) -> dict[str, Any]:
-    return {"k": problem.k, "quantum": problem.quantum, "dimensions": problem.dimensions}
+    steps = {"quantum": max(problem.quantum, problem.unit), "whole": problem.unit > 1}
+    return {"k": problem.k, "dimensions": problem.dimensions} | steps
 
 
 def _baseline(problem: MetricShuffle, n: int, progress: Progress) -> Design:
@@ -109,7 +110,8 @@ def _geo(problem: MetricShuffle, n: int, progress: Progress) -> Design:
 def _sgdl(problem: MetricShuffle, n: int, progress: Progress) -> Design:
     """Shares of geometric noise: it hides epsilon for every unit, so only the padding is to be found."""
     if problem.epsilon is not None and problem.eps_geo is None and problem.dimensions == problem.quantum == 1:
-        design = Design.noisy("sgdl", n, Fraction(1, n), problem.epsilon, problem.c, **_plain(problem))
+        each = problem.epsilon * problem.unit
+        design = Design.noisy("sgdl", n, Fraction(1, n), each, problem.c, **_plain(problem))
         return design if problem.c is not None else _shortest(design, problem, progress)
     return _padded(problem, n, Fraction(1, n), progress)
 

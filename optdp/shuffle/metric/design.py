@@ -37,6 +37,7 @@ class Design:
     shares: Shares | None = None
     c: int | None = None
     flip: Fraction | None = None
+    whole: bool = False  # whether values are whole multiples of the quantum
 
     @classmethod
     def noisy(cls, mechanism: str, n: int, beta: Fraction, eps_geo: Fraction, c: int | None, **more: Any) -> Design:
@@ -58,6 +59,16 @@ class Design:
     def trusted(self) -> bool:
         """Whether nothing but one person's own noise, or a curator, is relied on."""
         return self.mechanism in ("geo-local", "geo-central")
+
+    @property
+    def rounds(self) -> bool:
+        """Whether values are rounded to quanta at random."""
+        return self.quantum > 1 and not self.whole
+
+    @property
+    def step(self) -> int:
+        """What distances are multiples of."""
+        return self.quantum if self.whole else 1
 
     @property
     def largest(self) -> int:
@@ -92,7 +103,9 @@ class Design:
 
 def distances(design: Design, furthest: int) -> Sequence[Any]:
     """All distances up to the furthest: whole numbers, or shifts in the plane."""
-    return profile.shifts_within(furthest) if design.dimensions == 2 else range(1, furthest + 1)
+    if design.dimensions == 2:
+        return profile.shifts_within(furthest)
+    return range(design.step, furthest + 1, design.step)
 
 
 def losses(
@@ -114,7 +127,7 @@ def losses(
 
 def broken(design: Design, delta: float, furthest: int, epsilon: float, places: Sequence[Any]) -> list[Any]:
     """At which of some distances the loss is above `epsilon` times the distance, the shuffler honest."""
-    if design.shares is None or design.trusted or design.quantum > 1:
+    if design.shares is None or design.trusted or design.rounds:
         found = losses(design, delta, furthest, places)
         kept = epsilon * (1.0 + 2.0**-50)
         return [place for place, (far, loss) in zip(places, found, strict=True) if loss > kept * far]
@@ -123,7 +136,8 @@ def broken(design: Design, delta: float, furthest: int, epsilon: float, places: 
     released = _released(design, delta, furthest)
     if design.dimensions == 2:
         return list(profile.spending_more(released, delta, places, epsilon))
-    return [distance for distance in places if released.moved.delta(distance, epsilon * distance) > delta]
+    step = design.step
+    return [distance for distance in places if released.moved.delta(distance // step, epsilon * distance) > delta]
 
 
 def local_losses(design: Design, delta: float, furthest: int, progress: Progress = silent) -> Losses:
@@ -144,7 +158,8 @@ def local_epsilon(design: Design, delta: float, furthest: int, progress: Progres
 
     For shares with `beta <= 1` it is `log f(0)/f(1)` with delta 0 (D, Theorem 7.2), for geometric noise eps_geo:
     ratios fall with the distance from the middle, and clamping is done after the noise. A coarse message moves by one
-    quantum of Q with probability 1/Q for a unit, so that e^local - 1 is divided by Q. For flipped bits it is the
+    quantum of Q with probability 1/Q for a unit, so that e^local - 1 is divided by Q; where values are whole quanta,
+    the loss of one is spread over its Q units. For flipped bits it is the
     profile of one person's count at delta.
     """
     if design.mechanism == "geo-central":
@@ -159,7 +174,7 @@ def _each(design: Design) -> float:
     with precision():
         zero, one = design.noise.own.balls(0, 1)
         each = float(upper_fraction((zero / one).log())) * (1.0 + 2.0**-52)
-    return math.log1p(math.expm1(each) / design.quantum) if design.quantum > 1 else each
+    return math.log1p(math.expm1(each) / design.quantum) if design.rounds else each / design.step
 
 
 def _capped(found: Losses, design: Design) -> Losses:
@@ -179,15 +194,15 @@ def _steps(distance: float, dimensions: int) -> int:
 
 def _released(design: Design, delta: float, furthest: int) -> Released:
     """What is released; refused at once if the profile up to the furthest distance would take too long."""
-    reach = quanta(furthest, design.quantum, delta) if design.quantum > 1 else furthest
-    released = Released(design.noise, design.c, reach, delta, furthest)
+    reach = quanta(furthest, design.quantum, delta) if design.rounds else furthest // design.step
+    released = Released(design.noise, design.c, reach, delta, furthest // design.step)
     if design.dimensions == 2:
         work, grows = 0.4 * furthest**2 * (1e-4 + 1e-6 * released.window), 2
-    elif design.quantum > 1:
+    elif design.rounds:
         looked, ranges = min(furthest, 200), min(BLOCKS, 1 + max(0, furthest - design.n) // design.quantum)
         work, grows = looked * (1e-3 + 2e-9 * ranges * reach * (released.window + reach)), 3
     else:
-        work, grows = furthest * 2.5e-8 * released.window, 1
+        work, grows = reach * 2.5e-8 * released.window, 1
     work *= 3.0 if design.mechanism == "hybrid" else 1.0  # it searches for the share as well
     if work > PATIENCE and furthest > 1:
         fits = max(1, math.floor(furthest * (PATIENCE / work) ** (1.0 / grows)))
@@ -206,11 +221,13 @@ def largest_epsilon(found: Losses) -> float:
 def _profile(released: Released, design: Design, delta: float, chosen: Sequence[Any], progress: Progress) -> Losses:
     if design.dimensions == 2:
         return profile.plane(released, delta, chosen, progress)
-    if design.quantum > 1:
+    if design.rounds:
         law = Coarse(released, design.k, design.quantum)
         rising = _few_losses(chosen, lambda distance: law.loss(distance, delta), "", progress)
         return [(float(distance), rising[distance]) for distance in chosen]
-    return profile.line(released, delta, chosen, progress)
+    step = design.step
+    found = profile.line(released, delta, [distance // step for distance in chosen], progress)
+    return [(steps * step, loss) for steps, loss in found]
 
 
 def _pure(design: Design, chosen: Sequence[Any]) -> Losses:

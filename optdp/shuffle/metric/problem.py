@@ -112,7 +112,9 @@ class MetricShuffle(Problem["MetricSolution"]):
     local_epsilon : for hybrid, what one message may give away, per unit.
     mae : the wanted mean absolute error.
     query : "sum" or "average".
-    quantum : how much one bit of a message stands for (D, appendix G).
+    quantum : how much one bit of a message stands for (D, appendix G); values are rounded to multiples at random.
+    unit : what every value is a whole multiple of, such as 100 for amounts in hundreds. One bit stands for one unit,
+        nothing is rounded, and all other figures stay those of the values.
     dimensions : 1 or 2.
     title : what files and reports call it.
 
@@ -168,6 +170,9 @@ class MetricShuffle(Problem["MetricSolution"]):
         metadata=entry(StrictInt, "One bit of a message stands for so much (D, appendix G)."),
     )  # fmt: skip
     dimensions: int = field(default=1, kw_only=True, metadata=entry(StrictInt))
+    unit: int = field(
+        default=1, kw_only=True, metadata=entry(StrictInt, "Every value is a whole multiple of this.")
+    )  # fmt: skip
 
     def __attrs_post_init__(self) -> None:
         _among("mechanism", self.mechanism, MECHANISMS)
@@ -178,6 +183,7 @@ class MetricShuffle(Problem["MetricSolution"]):
         check_whole(self.k, "k", 1, LARGEST_K)
         check_whole(self.max_distance, "max_distance", 1, LARGEST_DISTANCE)
         check_whole(self.quantum, "quantum", 1, self.k)
+        check_whole(self.unit, "unit", 1, self.k)
         check_whole(self.dimensions, "dimensions", 1, 2)
         if self.c is not None:
             check_whole(self.c, "c", 0, 10**6)
@@ -204,6 +210,8 @@ class MetricShuffle(Problem["MetricSolution"]):
             raise ProblemError(f"{name} has no padding. Leave c out.")
         if self.quantum > 1 and (name not in ("geo", "sgdl", "hybrid") or self.dimensions > 1):
             raise ProblemError("quantum is for geo, sgdl and hybrid in one dimension. Leave it out.")
+        if self.unit > 1:
+            self._check_unit()
         if self.epsilon is not None and self.epsilon * self.max_distance > LARGEST_LOSS:
             raise ProblemError(
                 f"epsilon times max_distance must be at most {LARGEST_LOSS}, beyond which nothing is hidden. Found "
@@ -211,6 +219,19 @@ class MetricShuffle(Problem["MetricSolution"]):
             )
         if self.beta is not None and self.n is not None and self.beta * self.n < 1:
             raise ProblemError(f"beta must be at least 1/n. Found {show(self.beta)} with n = {self.n}.")
+
+    def _check_unit(self) -> None:
+        if self.mechanism not in ("geo", "sgdl", "hybrid") or self.dimensions > 1 or self.quantum > 1:
+            raise ProblemError(
+                "unit is for geo, sgdl and hybrid in one dimension, without quantum. Leave it out, or divide the "
+                "values, k and max_distance by it and multiply epsilon."
+            )
+        for name in ("k", "max_distance"):
+            if getattr(self, name) % self.unit:
+                raise ProblemError(
+                    f"{name} must be a multiple of unit = {self.unit}, as values and so their distances are. Found "
+                    f"{getattr(self, name)}."
+                )
 
     def _noise(self) -> tuple[str, ...]:
         return {"rr": ("p",), "hybrid": ("beta", "eps_geo")}.get(self.mechanism, ("eps_geo",))
@@ -240,5 +261,6 @@ class MetricShuffle(Problem["MetricSolution"]):
         given |= {name: show(value) for name, value in numbers.items() if value is not None}
         given |= {"max_distance": self.max_distance, "shuffler": self.shuffler, "c": self.c}
         given |= {"query": self.query, "quantum": self.quantum, "dimensions": self.dimensions}
-        defaults = {"shuffler": "honest", "query": "sum", "quantum": 1, "dimensions": 1}
+        given["unit"] = self.unit
+        defaults = {"shuffler": "honest", "query": "sum", "quantum": 1, "dimensions": 1, "unit": 1}
         return {name: value for name, value in given.items() if value is not None and defaults.get(name) != value}

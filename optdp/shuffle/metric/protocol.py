@@ -94,6 +94,12 @@ class MetricProtocol:
             raise ProblemError(
                 f"Values must be between 0 and {design.k}. Found {len(wrong)} outside, the first for person {wrong[0]}."
             )
+        if design.whole and (given % design.quantum).any():
+            wrong = np.flatnonzero(given % design.quantum)
+            raise ProblemError(
+                f"Values must be multiples of unit = {design.quantum}. Found {len(wrong)} others, the first for person "
+                f"{wrong[0]}: {given[wrong[0]]}."
+            )
         return given.astype(np.int64)
 
     def randomize(self, values: Any, source: Source) -> Whole:
@@ -162,7 +168,7 @@ class MetricProtocol:
         if design.mechanism == "geo-local":
             return values + noise
         coarse: Whole = values // design.quantum
-        if design.quantum > 1:
+        if design.rounds:
             coarse += draws.uniform_below(source, design.quantum, design.n) < values % design.quantum
         c = there(design.c)
         messages: Whole = np.clip(coarse + noise + c, 0, design.largest + 2 * c)
