@@ -221,7 +221,7 @@ def _metric(document: Mapping[str, Any]) -> tuple[Figures, tuple[str, ...]]:
     )
     claim = table_with(document["claim"], "claim", names)
     n = whole_number(document["people"], "people", 1, 10**7)
-    furthest = whole_number(claim["max_distance"], "max_distance", 1, 5000)
+    furthest = whole_number(claim["max_distance"], "max_distance", 1, 20_000)
     honest = one_of(claim["shuffler"], "shuffler", "honest compromised") == "honest"
     data = document["data"]
     must(isinstance(data, dict), "data must be a table", data)
@@ -259,14 +259,17 @@ def _metric(document: Mapping[str, Any]) -> tuple[Figures, tuple[str, ...]]:
     _held(claim, "local_epsilon", within(ratio, stated["local_epsilon"] * unit * CLOSE), alone)
     _held(claim, "local_delta", lacking <= stated["local_delta"] * CLOSE, lacking)
     worst = Fraction(0)
-    sums = _sums(weights, reach, padding, n) if honest else None
-    for d, epsilon in enumerate(profile, 1):
-        if within(ratio, epsilon * unit * CLOSE):
+    losses = [epsilon * CLOSE * d * unit for d, epsilon in enumerate(profile, 1)]  # of d steps of one unit each
+    capped = [within(ratio, epsilon * unit * CLOSE) for epsilon in profile]
+    sums = None if all(capped) or not honest else _sums(weights, reach, padding, n)
+    spent = _shared(sums, n, losses, capped) if sums is not None else ()
+    for d in range(1, len(profile) + 1):
+        if capped[d - 1]:
             found = (n if honest else 1) * lacking
+        elif honest:
+            found = spent[d - 1]
         else:
-            loss = epsilon * CLOSE * d * unit  # d steps of one unit each
-            found = _shared(sums, n, d, loss) if sums is not None else max(
-                _alone(weights, reach, padding, s, loss) for s in range(1, d + 1))  # fmt: skip
+            found = max(_alone(weights, reach, padding, s, losses[d - 1]) for s in range(1, d + 1))
         worst = max(worst, found)
         _held(claim, "profile", found <= stated["delta"], found)
     return figures | {"epsilon": stated["epsilon"], "delta": worst}, rest
@@ -359,12 +362,27 @@ def _trimmed(law: Side) -> Side:
     return below[ends:-ends], above[ends:-ends], cut + 2 * sum(above[:ends])
 
 
-def _shared(sums: tuple[Fraction, Side, Side], n: int, d: int, loss: Fraction) -> Fraction:
-    """At least delta at a distance and a loss, the shuffler honest."""
+def _shared(
+    sums: tuple[Fraction, Side, Side], n: int, losses: Sequence[Fraction], capped: Sequence[bool]
+) -> list[Fraction]:
+    """At least delta at every distance and its loss, the shuffler honest.
+
+    Sums that are `s` apart belong to every distance from `s` on: they are looked at with the least loss among those.
+    """
     t, all_of, less = sums
-    m = min(d, n)
-    worst = max(_stick(all_of, s, loss) + (n - m) * t * _stick(less, s, loss) for s in range(1, d + 1))
-    return m * t + worst + n * n * t * t / 2
+    least: list[Fraction | None] = [None] * len(losses)
+    smallest: Fraction | None = None
+    for s in range(len(losses), 0, -1):
+        if not capped[s - 1]:
+            smallest = losses[s - 1] if smallest is None else min(smallest, losses[s - 1])
+        least[s - 1] = smallest
+    found, near, far = [], Fraction(0), Fraction(0)
+    for s, loss in enumerate(least, 1):
+        if loss is not None:
+            near, far = max(near, _stick(all_of, s, loss)), max(far, _stick(less, s, loss))
+        m = min(s, n)
+        found.append(m * t + near + (n - m) * t * far + n * n * t * t / 2)
+    return found
 
 
 def _stick(law: Side, shift: int, loss: Fraction) -> Fraction:

@@ -98,12 +98,21 @@ class VerifiedShuffle(Public):
             (
                 ("protocol", Cell(f"{kind.kind} of {kind.n:,} people, {kind.client.words:,} random words a message")),
                 ("epsilon, delta", Cell(f"{said['epsilon']}{unit}, {said['delta']}{far}", "strong")),
+                *self._larger_moves(),
                 ("one message alone", f"epsilon {said['local_epsilon']}{unit}{alone}"),
                 *errors,
                 ("rounding to integers", f"{readable(float(self.deployed.n * kind.client.lacking))} of delta"),
             ),
             meaning=said["meaning"],
         )
+
+    def _larger_moves(self) -> list[tuple[str, str]]:
+        claim, client = self.deployed.claim, self.deployed.client
+        if "max_distance" not in claim or client.inputs <= claim["max_distance"] or isinstance(client, Flips):
+            return []
+        return [
+            ("larger moves", f"what one message alone gives away, for a value that moves by up to {client.inputs:,}")
+        ]
 
 
 ERRORS = ("standard_error", "mse", "mae", "rmse", "within_95")

@@ -122,3 +122,40 @@ def test_the_cap_in_the_plane_counts_steps() -> None:
     assert 5 * found[5.0] == pytest.approx(7 * 0.3, rel=1e-9)
     assert found[1.0] == pytest.approx(0.3, rel=1e-9)
     assert solution.local_epsilon == pytest.approx(0.3 * math.sqrt(2), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "more"),
+    [("geo", {"eps_geo": "0.8", "c": 9}), ("sgdl", {"eps_geo": "1", "c": 9}), ("geo", {"eps_geo": "1", "quantum": 3}),
+     ("rr", {"p": "0.4"}), ("sgdl", {"eps_geo": "1", "c": 1}), ("geo", {"eps_geo": "2", "unit": 2, "max_distance": 2})],
+)  # fmt: skip
+def test_moves_beyond_those_that_are_promised(mechanism: str, more: dict[str, Any]) -> None:
+    """One person of three moves by more than max_distance: all such pairs of data sets, by brute force."""
+    n, k, delta = 3, 6, 1e-3
+    found = solve(MetricShuffle(mechanism, n, k, "1e-3", **more))
+    design, furthest = found.design, found.problem.max_distance
+    if design.flip is not None:
+        laws = brute_force.flipped_laws(k, design.flip)
+    else:
+        assert design.shares is not None
+        laws = brute_force.padded_laws(k, design.c or 0, design.shares.beta, design.shares.q, design.quantum)
+    assert [distance for distance, _ in found.further] == [d for d in (2, 4, 6) if d > furthest]
+    for distance, epsilon in found.further:
+        truth = 0.0
+        for others in product(range(0, k + 1, design.step), repeat=n - 1):
+            for x in range(0, k + 1 - int(distance), design.step):
+                one, other = (brute_force.sum_law(laws, [y, *others])[None] for y in (x, x + int(distance)))
+                truth = max(
+                    truth, *(float(brute_force.least_losses(*pair, delta)[0]) for pair in ((one, other), (other, one)))
+                )
+        assert truth * (1 - 1e-9) <= distance * epsilon
+        assert epsilon <= found.local_epsilon * (1 + 1e-9) or mechanism == "rr"
+    assert solve(MetricShuffle("geo", n, k, "1e-3", eps_geo="1", max_distance=k)).further == ()
+
+
+def test_moves_beyond_in_the_plane() -> None:
+    """One message alone limits them: seven steps of eps_geo at (4, 3)."""
+    found = solve(MetricShuffle("geo", 20, 5, "1e-4", eps_geo="0.5", max_distance=2, dimensions=2))
+    far, epsilon = found.further[-1]
+    assert far == pytest.approx(math.hypot(5, 5))
+    assert far * epsilon == pytest.approx(0.5 * 10, rel=1e-9)

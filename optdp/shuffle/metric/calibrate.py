@@ -308,7 +308,7 @@ def _rr(problem: MetricShuffle, n: int, progress: Progress) -> Design:
     place, certified = edge(excess, high, low, 1e-9) if excess(low) > 0.0 else low, _some(every)
     for _ in range(60):
         design = Design("rr", n, flip=_dyadic(math.exp(min(place, high)) / 2.0), **plain)
-        found = largest_epsilon(losses(design, down(problem.delta), problem.max_distance, certified, progress))
+        found = largest_epsilon(losses(design, down(problem.delta), problem.max_distance, certified, progress=progress))
         if found <= wanted and len(certified) == len(every):
             return design
         if found <= wanted:

@@ -50,7 +50,7 @@ class Coarse:
 
     def __init__(self, released: Released, k: int, quantum: int) -> None:
         self.k, self.quantum, self.largest = k, quantum, -(-k // quantum)
-        self.people, self.released = released.shares.n, released
+        self.people, self.hiding, self.released = released.changed, released.shares.n, released
         self.law = _Law(released.high, released.low, released.furthest)
         self.others = None if released.others is None else _Law(*released.others, released.furthest)
 
@@ -59,11 +59,11 @@ class Coarse:
         distance = min(distance, self.people * self.k)  # further apart no data sets are
         released, moved = self.released, distance / self.quantum
         over = _overshoot(distance, self.quantum, 2 * released.window + released.furthest)
-        moving = min(moved, float(self.people)) * (1.0 + WRONG)
-        lost = released.always + moving * released.beyond + float(over[released.furthest]) + 1e-300
+        moving = min(moved, float(self.people))
+        lost = released.always + moving * (1.0 + WRONG) * released.beyond + float(over[released.furthest]) + 1e-300
         laws = [(self.law, 1.0)]
-        if self.others is not None and moving < self.people:
-            laws.append((self.others, (self.people - moving) * released.beyond * (1.0 + 2.0 * WRONG)))
+        if self.others is not None and moving < self.hiding:
+            laws.append((self.others, (self.hiding - moving) * (1.0 + WRONG) * released.beyond))
         roundings = list(self.roundings(distance))
         away = [part for law, share in laws for part in law.moved(moved, roundings, share)]
         towards = [part for law, share in laws for part in law.against(moved, over, released.window, share)]

@@ -109,9 +109,15 @@ def distances(design: Design, furthest: int) -> Sequence[Any]:
 
 
 def losses(
-    design: Design, delta: float, furthest: int, places: Sequence[Any] | None = None, progress: Progress = silent
+    design: Design,
+    delta: float,
+    furthest: int,
+    places: Sequence[Any] | None = None,
+    movers: int | None = None,
+    progress: Progress = silent,
 ) -> Losses:
-    """The proved loss at every distance, the shuffler honest; `places` are some of them, for a search.
+    """The proved loss at every distance, the shuffler honest; `places` are some of them, for a search, and `movers` how
+    many people differ at most, if that is not all of them.
 
     What is released is computed from everybody's message, so that it never gives away more than all messages do: each
     person's values at a distance `d` are told apart by at most `d` times what one message gives away per unit, with
@@ -122,7 +128,29 @@ def losses(
         return _flipped(design.n * design.k, design, delta, chosen, progress)
     if design.trusted:
         return _pure(design, chosen)
-    return _capped(_profile(_released(design, delta, furthest), design, delta, chosen, progress), design)
+    released = _released(design, delta, furthest, len(chosen), movers)
+    return _capped(_profile(released, design, delta, chosen, progress), design)
+
+
+def further(design: Design, delta: float, furthest: int, honest: bool, progress: Progress = silent) -> Losses:
+    """The loss of one person who moves further than `furthest`: at doubled distances, and at the largest there is.
+
+    In the plane, and where noise reaches too far to look at, it is what one message by itself gives away.
+    """
+    top = design.k if design.dimensions == 1 else math.hypot(design.k, design.k)
+    if top <= furthest or design.mechanism == "geo-central":
+        return []
+    places = [distance for i in range(1, 24) if (distance := furthest << i) < top]
+    if design.dimensions == 1 and not design.trusted:
+        try:
+            every = [*places, design.k]
+            if honest:
+                return losses(design, delta, design.k, every, 1, progress)
+            return local_losses(design, delta, design.k, every, progress)
+        except ProblemError:
+            pass
+    each = _each(design) if design.flip is None else math.log(float((1 - design.flip) / design.flip)) * (1.0 + 2.0**-40)
+    return [(float(place), each * _steps(place, design.dimensions)) for place in (*places, top)]
 
 
 def broken(design: Design, delta: float, furthest: int, epsilon: float, places: Sequence[Any]) -> list[Any]:
@@ -133,16 +161,18 @@ def broken(design: Design, delta: float, furthest: int, epsilon: float, places: 
         return [place for place, (far, loss) in zip(places, found, strict=True) if loss > kept * far]
     if local_epsilon(design, 0.0, 1)[0] <= epsilon:
         return []
-    released = _released(design, delta, furthest)
+    released = _released(design, delta, furthest, len(places))
     if design.dimensions == 2:
         return list(profile.spending_more(released, delta, places, epsilon))
     step = design.step
     return [distance for distance in places if released.moved.delta(distance // step, epsilon * distance) > delta]
 
 
-def local_losses(design: Design, delta: float, furthest: int, progress: Progress = silent) -> Losses:
+def local_losses(
+    design: Design, delta: float, furthest: int, places: Sequence[Any] | None = None, progress: Progress = silent
+) -> Losses:
     """The same of one person's message alone: what a compromised shuffler learns."""
-    chosen = distances(design, furthest)
+    chosen = distances(design, furthest) if places is None else places
     if design.flip is not None:
         return _flipped(design.k, design, delta, chosen, progress)
     if design.mechanism == "geo-central":
@@ -150,7 +180,7 @@ def local_losses(design: Design, delta: float, furthest: int, progress: Progress
     if design.mechanism == "geo-local":
         return _pure(design, chosen)
     alone = replace(design, shares=replace(design.noise, n=1), c=None)
-    return _capped(_profile(_released(alone, delta, furthest), design, delta, chosen, progress), design)
+    return _capped(_profile(_released(alone, delta, furthest, len(chosen)), design, delta, chosen, progress), design)
 
 
 def local_epsilon(design: Design, delta: float, furthest: int, progress: Progress = silent) -> tuple[float, float]:
@@ -165,7 +195,7 @@ def local_epsilon(design: Design, delta: float, furthest: int, progress: Progres
     if design.mechanism == "geo-central":
         return math.inf, 0.0
     if design.flip is not None:
-        return largest_epsilon(local_losses(design, delta, furthest, progress)), delta
+        return largest_epsilon(local_losses(design, delta, furthest, progress=progress)), delta
     return _each(design) * (math.sqrt(2.0) if design.dimensions == 2 else 1.0), 0.0
 
 
@@ -192,17 +222,18 @@ def _steps(distance: float, dimensions: int) -> int:
     return steps
 
 
-def _released(design: Design, delta: float, furthest: int) -> Released:
-    """What is released; refused at once if the profile up to the furthest distance would take too long."""
+def _released(design: Design, delta: float, furthest: int, places: int, movers: int | None = None) -> Released:
+    """What is released; refused at once if the profile at so many distances would take too long."""
     reach = quanta(furthest, design.quantum, delta) if design.rounds else furthest // design.step
-    released = Released(design.noise, design.c, reach, delta, furthest // design.step)
+    differ = min(movers or design.n, furthest // design.step)
+    released = Released(design.noise, design.c, reach, delta, differ)
     if design.dimensions == 2:
         work, grows = 0.4 * furthest**2 * (1e-4 + 1e-6 * released.window), 2
     elif design.rounds:
-        looked, ranges = min(furthest, 200), min(BLOCKS, 1 + max(0, furthest - design.n) // design.quantum)
+        looked, ranges = min(places, 200), min(BLOCKS, 1 + max(0, furthest - design.n) // design.quantum)
         work, grows = looked * (1e-3 + 2e-9 * ranges * reach * (released.window + reach)), 3
     else:
-        work, grows = reach * 2.5e-8 * released.window, 1
+        work, grows = places * 2.5e-8 * released.window, 1
     work *= 3.0 if design.mechanism == "hybrid" else 1.0  # it searches for the share as well
     if work > PATIENCE and furthest > 1:
         fits = max(1, math.floor(furthest * (PATIENCE / work) ** (1.0 / grows)))

@@ -34,7 +34,7 @@ MECHANISMS = {
 }
 """The mechanisms, and what they do."""
 
-LARGEST_N, LARGEST_K, LARGEST_DISTANCE, LARGEST_LOSS = 10**7, 10**6, 5000, 400
+LARGEST_N, LARGEST_K, LARGEST_DISTANCE, LARGEST_LOSS = 10**7, 10**6, 20_000, 400
 _HONEST = (
     "Metric privacy of the shuffled sum: if people's values changed by d in all, for any d up to max_distance, nothing "
     "that can be concluded from the sum would be more than e^(epsilon d) times likelier, plus delta. It assumes an "

@@ -18,7 +18,7 @@ from optdp.sheet import Cell, Listing, Sheet, figure
 from optdp.shuffle import SAVE
 from optdp.shuffle.metric.accuracy import accuracy
 from optdp.shuffle.metric.calibrate import calibrate
-from optdp.shuffle.metric.design import Design, largest_epsilon, local_epsilon, local_losses, losses
+from optdp.shuffle.metric.design import Design, further, largest_epsilon, local_epsilon, local_losses, losses
 from optdp.shuffle.metric.problem import MECHANISMS, MetricShuffle
 from optdp.shuffle.metric.protocol import MetricProtocol
 from optdp.shuffle.metric.theorems import Theorem, theorems_of
@@ -29,11 +29,14 @@ DRAWN = 14  # how many distances of a profile are drawn
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class MetricSolution(Outcome):
-    """What is deployed (`design`) and what it gives away: `profile` holds a certified epsilon for every distance."""
+    """What is deployed (`design`) and what it gives away: `profile` holds a certified epsilon for every distance, and
+    `further` one for some larger moves of one person, up to the largest, which `epsilon` does not speak of.
+    """
 
     problem: MetricShuffle
     design: Design
     profile: tuple[tuple[float, float], ...]
+    further: tuple[tuple[float, float], ...]
     local_epsilon: float
     local_delta: float
     mae: float
@@ -99,6 +102,7 @@ class MetricSolution(Outcome):
             "epsilon": finite(self.epsilon), "delta": float(self.problem.delta),
             "max_distance": self.problem.max_distance, "shuffler": self.problem.shuffler,
             "profile": [[_plain(distance), finite(epsilon)] for distance, epsilon in self.profile],
+            "further": [[_plain(distance), finite(epsilon)] for distance, epsilon in self.further],
             "local_epsilon": finite(self.local_epsilon), "local_delta": self.local_delta,
             "meaning": self.problem.meaning,
         }  # fmt: skip
@@ -112,6 +116,7 @@ class MetricSolution(Outcome):
         own: list[tuple[str, Cell | str]] = [
             ("deploy", Cell(parameters, "strong", after=f"  (n = {self.n:,}, values 0..{problem.k:,})")),
             ("epsilon per unit", f"{figure(self.epsilon)}{wanted}, up to distance {problem.max_distance}, {who}"),
+            *self._larger_moves(),
             ("without the shuffler", f"{figure(self.local_epsilon)} per unit  (delta {self.local_delta:g})"),
             (f"error of the {problem.query}", f"{figure(self.mae)}  (mean absolute; rms {figure(self.rmse)})"),
             ("bits per user", f"{self.bits_per_user:,}"),
@@ -124,6 +129,14 @@ class MetricSolution(Outcome):
             remarks.append(f"{theorem.name} says {said} ({theorem.worth})")
         listings = (_drawn(self.profile),) if len(self.profile) > 1 else ()
         return Sheet(self.facts(*own), listings, tuple(remarks), problem.meaning)
+
+    def _larger_moves(self) -> list[tuple[str, Cell | str]]:
+        if not self.further:
+            return []
+        distance, worst = self.further[-1][0], max(epsilon for _, epsilon in self.further)
+        if not math.isfinite(worst):
+            return [("larger moves", f"nothing is promised of all moves up to {distance:,.6g}")]
+        return [("larger moves", f"{figure(worst)} per unit, for one value that moves by up to {distance:,.6g}")]
 
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""
@@ -151,7 +164,9 @@ def solve_metric(problem: MetricShuffle, backend: str = "", progress: Progress =
             f"{worst[1] / worst[0]:.6g} at distance {worst[0]:g}. Add noise, lengthen the padding, or leave the noise "
             "out to have it found."
         )
-    seen = local_losses(certified, delta, furthest, progress) if problem.shuffler == "compromised" else honest
+    alike = problem.shuffler == "honest"
+    seen = honest if alike else local_losses(certified, delta, furthest, progress=progress)
+    beyond = further(certified, delta, furthest, alike, progress)
     alone, alone_delta = local_epsilon(design, delta, furthest, progress)
     if problem.local_epsilon is not None and alone > float(problem.local_epsilon) * (1.0 + 2.0**-50):
         raise CertificateError(
@@ -164,10 +179,14 @@ def solve_metric(problem: MetricShuffle, backend: str = "", progress: Progress =
     clamped = 1.0 - (1.0 - clamped) ** design.dimensions
     return MetricSolution(
         problem=problem, design=design, local_epsilon=alone, local_delta=alone_delta, mae=errors.mae / people,
-        profile=tuple((distance, loss / distance * (1.0 + 2.0**-52)) for distance, loss in seen),
+        profile=_per_unit(seen), further=_per_unit(beyond),
         rmse=errors.rmse / people, truncation=clamped, theorems=theorems_of(problem, design), status="solved",
         note=_note(problem, design, clamped), seconds=time.perf_counter() - begin,
     )  # fmt: skip
+
+
+def _per_unit(found: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+    return tuple((distance, loss / distance * (1.0 + 2.0**-52)) for distance, loss in found)
 
 
 def compare_mechanisms(problem: MetricShuffle, progress: Progress = silent) -> list[MetricSolution]:
