@@ -159,7 +159,7 @@ def _padded(problem: MetricShuffle, n: int, beta: Fraction, progress: Progress) 
         try:
             noise = _largest_noise(problem, n, beta, c, progress, limit)
             design = Design.noisy(problem.mechanism, n, beta, noise, c, **_plain(problem))
-            if problem.c is not None or _rarely(design, problem):
+            if problem.c is not None or (_rarely(design, problem) and _provable(design, problem)):
                 return design
         except InfeasibleError:
             if problem.c is not None:
@@ -283,6 +283,13 @@ def _shortest(design: Design, problem: MetricShuffle, progress: Progress) -> Des
 def _rarely(design: Design, problem: MetricShuffle) -> bool:
     """Whether somebody truncates with a probability of at most delta."""
     return design.noise.exceeding(there(design.c)) <= problem.delta
+
+
+def _provable(design: Design, problem: MetricShuffle) -> bool:
+    """Whether epsilon is kept furthest out with proved laws, too: there a padding may just do in floats."""
+    delta, kept = down(problem.delta), float(there(problem.epsilon)) * (1.0 + 1e-9)
+    furthest = distances(design, problem.max_distance)[-1:]
+    return not broken(design.proved(), delta, problem.max_distance, kept, furthest)
 
 
 def _rr(problem: MetricShuffle, n: int, progress: Progress) -> Design:
