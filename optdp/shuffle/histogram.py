@@ -145,9 +145,6 @@ class HistogramSolution(Outcome):
     lower: float | None  # some data set breaks every smaller epsilon at this delta
     standard_error: float
     gaussian_sigma: float
-    seconds: float
-    status: str
-    note: str
     told = ("status", "problem.n", "problem.k", "epsilon", "delta", "lower", "standard_error")
     drawing = "optdp.shuffle.pictures:of_histogram"
 

@@ -185,9 +185,6 @@ class RealSumSolution(Outcome):
     theorem_1: Chosen | None
     printed: Chosen | None
     central_mse: float
-    seconds: float
-    status: str
-    note: str
     told = ("status", "n", "k", "epsilon", "delta", "mse", "lower_mse", "central_mse")
     drawing = "optdp.shuffle.pictures:of_real_sum"
 

@@ -412,6 +412,14 @@ def test_malformed_openings(keys: list[Key], tries: int) -> None:
     assert min(seen.values()) > tries / 50
 
 
+async def hung_up(met: Meeting, found: list[Link]) -> None:
+    for task in met.tasks:
+        task.cancel()
+    for link in found:
+        link.close()
+    await asyncio.sleep(0)
+
+
 def test_strangers_do_not_pile_up(keys: list[Key]) -> None:
     """Only so many connections without a key are kept; the oldest goes first."""
 
@@ -425,11 +433,7 @@ def test_strangers_do_not_pile_up(keys: list[Key]) -> None:
         alive = [not link.lost.done() for link in found]
         assert alive == [False] * (300 - meeting._MOST_STRANGERS) + [True] * meeting._MOST_STRANGERS
         assert len(met.every_link) <= meeting._MOST_STRANGERS + 1
-        for task in met.tasks:
-            task.cancel()
-        for link in found:
-            link.close()
-        await asyncio.sleep(0)
+        await hung_up(met, found)
 
     asyncio.run(go())
 
@@ -455,11 +459,7 @@ def test_who_shows_a_key_and_says_nothing_does_not_pile_up(keys: list[Key]) -> N
         alive = [not link.lost.done() for link in found]
         assert alive == [False] * (2 * meeting._MOST_SILENT) + [True] * meeting._MOST_SILENT
         met.closed = True
-        for task in met.tasks:
-            task.cancel()
-        for link in found:
-            link.close()
-        await asyncio.sleep(0)
+        await hung_up(met, found)
 
     asyncio.run(go())
 
