@@ -64,13 +64,18 @@ def accept(_: Link, __: str) -> bool:
 def joined(one: ssl.SSLContext, other: ssl.SSLContext, allowance: int = 4096) -> tuple[Link, Link]:
     """A caller and a listener that have shaken hands, or tried to."""
     caller, listener = Link(one, True, allowance, accept), Link(other, False, allowance, accept)
-    ends = Wire(), Wire()
-    caller.connection_made(ends[0])
-    listener.connection_made(ends[1])
+    ends = connected(caller, listener)
     for _ in range(5):
         listener.data_received(ends[0].take())
         caller.data_received(ends[1].take())
     return caller, listener
+
+
+def connected(caller: Link, listener: Link) -> tuple[Wire, Wire]:
+    ends = Wire(), Wire()
+    caller.connection_made(ends[0])
+    listener.connection_made(ends[1])
+    return ends
 
 
 def pass_on(one: Link, other: Link) -> None:
@@ -141,9 +146,7 @@ def test_a_key_that_another_key_has_signed_is_not_that_key(keys: list[Key], tmp_
     async def go() -> None:
         caller = Link(fake.caller(keys[1].fingerprint), True, 4096, accept)
         listener = Link(keys[1].listener(list(pinned)), False, 4096, lambda _, found: found in pinned)
-        ends = Wire(), Wire()
-        caller.connection_made(ends[0])
-        listener.connection_made(ends[1])
+        ends = connected(caller, listener)
         for _ in range(5):
             listener.data_received(ends[0].take())
             caller.data_received(ends[1].take())
