@@ -372,7 +372,7 @@ def _all_added(laws: Sequence[Array], batch: int = 0) -> Array:
 # ---------------------------------------------------------------------- the program
 
 
-class Program:
+class MapsProgram:
     """The linear program in HiGHS, which columns are added to."""
 
     def __init__(self, search: Search) -> None:
@@ -421,7 +421,7 @@ def design(problem: MultiLTE, progress: Progress) -> tuple[tuple[SeededMaps, ...
     """
     search = Search.of(problem)
     announce(search.seconds, "A plan with a common word", FITS, progress)
-    program, status = Program(search), "local optimum"
+    program, status = MapsProgram(search), "local optimum"
     try:
         program.add(search.first())
         status = _generate(search, program, progress)
@@ -432,7 +432,7 @@ def design(problem: MultiLTE, progress: Progress) -> tuple[tuple[SeededMaps, ...
         return repaired(search), status
 
 
-def _generate(search: Search, program: Program, progress: Progress) -> str:
+def _generate(search: Search, program: MapsProgram, progress: Progress) -> str:
     errors: list[float] = []
     quiet = 0
     for number in range(ROUNDS):

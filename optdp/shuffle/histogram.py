@@ -44,7 +44,7 @@ from optdp.numbers.source import Source
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Sheet, figure
 from optdp.shuffle import SAVE
-from optdp.shuffle.estimators import ESTIMATORS, Array, Response, standard_errors
+from optdp.shuffle.estimators import ESTIMATORS, Array, KRRChannel, standard_errors
 from optdp.shuffle.gamma import check_messages, check_rows, deployed, eps0_of, gamma_of, private_gamma, promised
 from optdp.work import Progress, silent
 
@@ -330,7 +330,7 @@ class HistogramProtocol:
         found = check_messages(messages, self.k)
         check_rows(len(found), self.n)
         reported = np.bincount(found, minlength=self.k)
-        channel = Response(self.k, self.gamma)
+        channel = KRRChannel(self.k, self.gamma)
         order = sorted(ESTIMATORS, key=lambda name: name != self.estimator)
         estimates = {name: self.n * ESTIMATORS[name](channel, reported) for name in order}
         errors = self.n * standard_errors(channel, reported)
