@@ -186,7 +186,7 @@ def _worst(every: list[Cells], n: int, epsilon: float, grid: int) -> float:
 
 
 def _with_tails(setting: Setting, epsilon: float, grid: int) -> float:
-    """A law without a largest likelihood ratio: its far ends are given away, as much of them as pays best."""
+    """A law without a largest likelihood ratio: its far ends are given up, as much of them as pays best."""
     best, chosen, tail = 0.0, 0.0, 1e-2
     while tail > 1e-60:
         found = _worst(_blankets(setting.randomizer, setting.eps0, tail), setting.n, epsilon, min(grid, COARSE))

@@ -121,7 +121,7 @@ def solve_counted(problem: KRRCount, backend: str = "", progress: Progress = sil
             rows.append(BoundRow(f"{name}{suffix}", side, value, True, "", f"C, Theorem 1, {way}"))
     forth, lower, back = (row.value or 0.0 for row in rows[:3])
     worse = back < forth if problem.unknown == "eps0" else back > forth
-    note = "count-reverse is the way back, from another value to x0" + (": here it gives away more" if worse else "")
+    note = "count-reverse is the way back, from another value to x0" + (": here it reveals more" if worse else "")
     return AmplificationSolution(
         problem=problem, value=forth, method="count", lower=lower, bounds=tuple(rows), status="solved", note=note,
         seconds=time.perf_counter() - begin,

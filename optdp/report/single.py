@@ -64,7 +64,7 @@ def page(found: Verified, name: str, title: str = "") -> bytes:
         _assumptions(found),
         about,
         html.section("error", "How far the published number is off", *_error_section(found, data)),
-        html.section("quotient", "What each published number gives away", *_quotient_section(problem, data)),
+        html.section("quotient", "What each published number reveals", *_quotient_section(problem, data)),
         single_worlds(problem, matrix),
         _deploy(found, name),
     )

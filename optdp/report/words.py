@@ -152,7 +152,7 @@ def not_promised(ordinary: Fraction | None, epsilon: Fraction, largest: int, fix
         "Each further number about the same people is a further release, and the epsilons add up."
         if free
         else "A second number about the same people is not covered, be it a second draw, a subtotal or a corrected "
-        f"figure. Two such numbers together can give away far more than twice as much.{held}"
+        f"figure. Two such numbers together can reveal far more than twice as much.{held}"
     )
     items = [term("A second release", several)]
     if not free:
