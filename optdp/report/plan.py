@@ -145,7 +145,7 @@ def _errors(found: VerifiedPlan, drawn: bool) -> Sequence[Child]:
     bound = found.claim.get("lower_bound")
     said = ""
     if found.bound_proved and bound is not None and problem.objective == "mae":
-        below = "no table of the total is below (proved)" if problem.method == "inside" else "no plan is below (proved)"
+        below = "lower bound for any table of the total" if problem.method == "inside" else "lower bound for any plan"
         rows.append((below, float(Fraction(bound)), at_least(Fraction(bound))))
         every = "table of the total" if problem.method == "inside" else "plan in which the parties' reports are added"
         said = f" The bound holds for every {every}; it was verified."
