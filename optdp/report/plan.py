@@ -297,10 +297,12 @@ def claim(found: VerifiedPlan) -> Html:
     """The promise, and what it is not."""
     problem, eps = found.problem, certified(found)
     known = (
-        f"one of the {len(problem.worlds)} worlds in the box below" if problem.also else "the priors in the box below"
+        f"exactly what one of the {len(problem.worlds)} worlds in the box below says"
+        if problem.also
+        else "exactly what the box below says"
     )
     if problem.watched:
-        known = "within what the box below says"
+        known = "no more than the box below allows"
     ordinary = _ordinary(found)
     held = "" if ordinary is None else f" In that case only the factor {odds_factor(ordinary)} is promised."
     inside = problem.method == "inside"

@@ -137,10 +137,12 @@ def _claim(found: Verified) -> Html:
     eps = certified(found)
     several = len(problem.populations) > 1
     known = (
-        f"one of the {len(problem.populations)} priors in the box below" if several else "the prior in the box below"
+        f"exactly what one of the {len(problem.populations)} priors in the box below says"
+        if several
+        else "exactly what the box below says"
     )
     if problem.watchers:
-        known = "within what the box below says"
+        known = "no more than the box below allows"
     return html.section(
         "claim",
         "What is promised",
