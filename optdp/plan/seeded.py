@@ -53,9 +53,9 @@ STARTS = 24
 """Tuples of maps from which the parties respond to each other in one round; half of them from the best columns."""
 SWEEPS, ROUNDS = 12, 400
 GAP, STALLED, PATIENCE, FIRST = 1e-4, 1e-4, 20, 120
-"""Pricing ends if nothing saves more than this share of the error, or if so many rounds gained less than that. The first
-gain may take longer: at first one sum has all weight, and a tuple of maps that reaches others is of no use until more of
-them balance it there."""
+"""Pricing ends if nothing saves more than this share of the error, or if so many rounds gained less than that. The
+first gain may take longer: at first one sum has all weight, and a tuple of maps that reaches others is of no use until
+more of them balance it there."""
 ENUMERATED = 20_000
 """Up to so many tuples of maps are all columns."""
 RARE = 1e-7
