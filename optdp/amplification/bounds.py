@@ -12,6 +12,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
+import numpy as np
+from scipy.special import log_ndtr
+
 from optdp.amplification import closed_forms as forms
 from optdp.amplification.catalogue import Gaussian, VariationRatio
 from optdp.amplification.counts import CountSetting, binary_delta, count_delta, likely_delta
@@ -186,17 +189,26 @@ def _worst(every: list[Cells], n: int, epsilon: float, grid: int) -> float:
 
 
 def _with_tails(setting: Setting, epsilon: float, grid: int) -> float:
-    """A law without a largest likelihood ratio: its far ends are given away, as much of them as pays best."""
-    best, chosen, tail = 0.0, 0.0, 1e-2
-    while tail > 1e-60:
-        found = _worst(_blankets(setting.randomizer, setting.eps0, tail), setting.n, epsilon, min(grid, COARSE))
-        if found < best:
-            best, chosen = found, tail
-        if math.log(tail) < best - 12.0:
+    """A law without a largest likelihood ratio: messages beyond some place are rare and count one by one.
+
+    The best such place is looked for on a coarse grid. On a finer one the sums bear larger values.
+    """
+
+    def beyond(tail: float, spent: int) -> float:
+        return _worst(_blankets(setting.randomizer, setting.eps0, tail), setting.n, epsilon, spent)
+
+    tails = [1e-2 / 4.0**step for step in range(60)]
+    found = [beyond(tail, min(grid, COARSE)) for tail in tails]
+    place = min(range(len(tails)), key=found.__getitem__)
+    best = found[place]
+    if grid <= COARSE:
+        return best
+    best = min(best, beyond(tails[place], grid))
+    for tail in tails[place + 2 :: 2]:
+        finer = beyond(tail, grid)
+        if finer >= best:
             break
-        tail /= 8.0
-    if chosen and grid > COARSE:
-        best = min(best, _worst(_blankets(setting.randomizer, setting.eps0, chosen), setting.n, epsilon, grid))
+        best = finer
     return best
 
 
@@ -215,6 +227,20 @@ def _data_set(setting: Setting, epsilon: float, grid: int) -> float:
     if grid <= GUESS:
         return max((pair.log_upper(n, epsilon, grid) for pair in every), default=-math.inf)
     return max((pair.log_lower(n, epsilon, grid) for pair in every), default=-math.inf)
+
+
+def _first_below(setting: Setting, epsilon: float, grid: int) -> float:
+    """The event that some message is below `t`, for the best `t`, where all others hold 1: with little noise only who
+    holds 0 ever gets there."""
+    randomizer, n = setting.randomizer, setting.n
+    assert isinstance(randomizer, Gaussian)
+    sigma, scale = randomizer.deviation(setting.eps0), math.exp(epsilon)
+    places = np.linspace(max(-38.0, 0.5 - 30.0 / sigma), 1.0 / sigma, grid)
+    nobody = log_ndtr(1.0 / sigma - places)
+    zero = -np.expm1(log_ndtr(-places) + (n - 1) * nobody)
+    one = -np.expm1(n * nobody)
+    best = float((zero * (1.0 - 1e-11) - scale * one * (1.0 + 1e-11)).max())
+    return math.log(best) if best > 0.0 else -math.inf
 
 
 def _binary_fits(setting: Setting) -> str:
@@ -259,6 +285,7 @@ BOUNDS: dict[str, Bound] = {
     "binary-exact": Bound("upper", "all data sets of binary randomized response", _binary_fits, _binary, FINE, True),
     "variation-ratio-lower": Bound("lower", "Wang et al. 2024, as published", _three_values, _published, MIDDLE, True),
     "data-set": Bound("lower", "a pair of concrete data sets", _data_set_fits, _data_set, FINE, True),
+    "first-below": Bound("lower", "a message far out, all others at 1", _only("gaussian"), _first_below, COARSE),
     "binary-exact-lower": Bound("lower", "the worst data set found", _binary_fits, _binary_lower, FINE, True),
 }
 """Every bound by its name. To add one, write its function and its line."""
