@@ -18,7 +18,7 @@ from scipy.special import log_ndtr
 from optdp.amplification import closed_forms as forms
 from optdp.amplification.catalogue import Gaussian, VariationRatio
 from optdp.amplification.counts import CountSetting, binary_delta, count_delta, likely_delta
-from optdp.amplification.randomizers import KRR, Cells, Randomizer, cells, variation_cells
+from optdp.amplification.randomizers import KRR, Cells, Randomizer, cells, everybody, variation_cells
 from optdp.numbers.exact import there
 from optdp.work import Progress
 
@@ -55,17 +55,18 @@ class Bound:
 
 def _pure(setting: Setting) -> str:
     """Analyses of any eps0-LDP randomizer."""
-    if isinstance(setting.randomizer, KRR) and setting.randomizer.k == 0 and setting.randomizer.gamma is not None:
+    randomizer = everybody(setting.randomizer)
+    if isinstance(randomizer, KRR) and randomizer.k == 0 and randomizer.gamma is not None:
         return "needs eps0, which gamma gives only together with k"
     fits = capped(setting)
-    if isinstance(setting.randomizer, VariationRatio):  # e^eps0 need not bound the ratios to a third input
-        fits = fits and (setting.randomizer.q is None or math.log(setting.randomizer.q) <= setting.eps0)
+    if isinstance(randomizer, VariationRatio):  # e^eps0 need not bound the ratios to a third input
+        fits = fits and (randomizer.q is None or math.log(randomizer.q) <= setting.eps0)
     return "" if fits else "needs a randomizer that is pure eps0-LDP"
 
 
 def approximate(setting: Setting) -> bool:
     """Whether the reports are not pure LDP, so that eps0 alone promises nothing."""
-    return isinstance(setting.randomizer, Gaussian)
+    return isinstance(everybody(setting.randomizer), Gaussian)
 
 
 def capped(setting: Setting) -> bool:
@@ -158,7 +159,7 @@ def _blankets(randomizer: Randomizer, eps0: float, tail: float) -> list[Cells]:
 def _data_sets(randomizer: Randomizer, eps0: float) -> list[Cells]:
     """Those whose others hide least: for many people it is the chi-square distance that counts."""
     every = randomizer.data_sets(eps0)
-    if isinstance(randomizer, Gaussian) or len(every) < 2:
+    if isinstance(everybody(randomizer), Gaussian) or len(every) < 2:
         return every
     distances = [float(((pair.first - pair.second) ** 2 / pair.others).sum()) for pair in every]
     return [pair for pair, distance in zip(every, distances, strict=True) if distance > 0.9 * max(distances)]
@@ -213,7 +214,7 @@ def _with_tails(setting: Setting, epsilon: float, grid: int) -> float:
 
 
 def _data_set_fits(setting: Setting) -> str:
-    return "no data set is known of it" if isinstance(setting.randomizer, VariationRatio) else ""
+    return "no data set is known of it" if isinstance(everybody(setting.randomizer), VariationRatio) else ""
 
 
 def _data_set(setting: Setting, epsilon: float, grid: int) -> float:

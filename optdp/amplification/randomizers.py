@@ -24,6 +24,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from functools import cached_property
 from itertools import permutations
 from typing import Any, ClassVar, NamedTuple, Protocol, cast, runtime_checkable
@@ -141,6 +142,47 @@ class Family(ABC):
 
     def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
         return [variation_cells(self.ratios(eps0))]
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Everybody takes part with probability `rate`, by chance and in secret, and otherwise sends nothing.
+
+    Who counts the messages knows how many sent nothing, so that nothing is a message like any other; it is as likely
+    for every value, and therefore hides everybody who sends none.
+    """
+
+    inner: Randomizer
+    rate: Fraction
+    kind: ClassVar[str] = "sampled"
+
+    @property
+    def own_eps0(self) -> float | None:
+        return self.inner.own_eps0
+
+    def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
+        return [self._thinned(pair) for pair in self.inner.blankets(eps0, tail)]
+
+    def data_sets(self, eps0: float) -> list[Cells]:
+        return [self._thinned(pair) for pair in self.inner.data_sets(eps0)]
+
+    def ratios(self, eps0: float) -> Ratios | None:
+        found = self.inner.ratios(eps0)
+        return None if found is None else found._replace(beta=found.beta * float(self.rate) * (1.0 + 1e-14))
+
+    def _thinned(self, pair: Cells) -> Cells:
+        """Every cell is reached with `rate` times its probability, and one more by those who send nothing."""
+        rate, absent = float(self.rate), float(1 - self.rate)
+        first, second, others = (np.append(rate * law, absent) for law in (pair.first, pair.second, pair.others))
+        rare = pair.rare
+        if rare is not None:
+            rare = Cells(rate * rare.first, rate * rare.second, rate * rare.others)
+        return Cells(first, second, others, rate * pair.slack, rare)
+
+
+def everybody(randomizer: Randomizer) -> Randomizer:
+    """What those who take part do."""
+    return randomizer.inner if isinstance(randomizer, Sampled) else randomizer
 
 
 def described(randomizer: Randomizer) -> str:

@@ -21,7 +21,7 @@ from optdp.amplification.solve import point
 from optdp.numbers.exact import ball, precision
 from tests.amplification.balls import channel, delta_ball, generic, krr_alike, krr_blanket
 from tests.amplification.by_balls import count_delta_sum
-from tests.amplification.oracle import worst
+from tests.amplification.oracle import krr, worst, worst_exact
 
 POINTS = ((10_000, 2, "1e-6"), (100_000, 4, "1e-6"), (1_000_000, 4, "1e-8"))
 CATALOGUE: list[Randomizer] = [
@@ -260,6 +260,39 @@ def test_gaussian_bounds_are_close_to_each_other(sigma: float, n: int, delta: st
     assert found.value <= 1.01 * most
     assert found.lower is not None
     assert least <= found.lower <= found.value
+
+
+def test_people_who_take_part_by_chance() -> None:
+    """Sending nothing is a message like any other: all data sets of few people, one by one, in rationals."""
+    rng = random.Random(5)
+    for k, n in ((2, 3), (3, 3), (3, 4), (4, 3)):
+        rate, ratio = Fraction(rng.randint(5, 95), 100), Fraction(rng.randint(15, 60), 10)
+        thinned = [[rate * v for v in row] + [1 - rate] for row in krr(k, ratio)]
+        for gain in (Fraction(11, 10), Fraction(3, 2)):
+            truth = float(worst_exact(thinned, n, gain))
+            given = {"eps0": math.log(ratio), "epsilon": math.log(gain), "n": n, "rate": rate}
+            found = solve(Amplification(KRR(k), **given))
+            assert found.lower is not None
+            assert found.lower * (1 - 1e-9) <= truth <= found.value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("rate", "epsilon"), [("0.5", 0.05499), ("0.1", 0.02315), ("1", 0.079804)])
+def test_figures_of_taking_part_by_chance(rate: str, epsilon: float) -> None:
+    found = solve(Amplification(KRR(10), eps0=2, n=10_000, delta="1e-6", rate=rate))
+    assert found.value == pytest.approx(epsilon, rel=2e-4)
+    assert found.lower is not None
+    assert 0.99 * found.value < found.lower <= found.value
+    assert ("takes part with probability" in found.problem.meaning) == (rate != "1")
+
+
+@pytest.mark.parametrize("randomizer", [Generic(), Laplace(), Gaussian(sigma=0.6), catalogue.Rappor(), KRR(2)])
+def test_fewer_who_take_part_tell_less(randomizer: Randomizer) -> None:
+    eps0 = 1 if randomizer.own_eps0 is None else None
+    found = [solve(Amplification(randomizer, eps0=eps0, n=1000, delta="1e-5", rate=rate)) for rate in ("0.9", "0.3")]
+    assert found[1].value < found[0].value
+    for each in found:
+        assert each.lower is not None
+        assert each.lower <= each.value
 
 
 def test_no_gaussian_promise_is_broken_by_a_message_far_out() -> None:
