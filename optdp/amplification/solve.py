@@ -16,7 +16,6 @@ from optdp.amplification.problem import Amplification, BoundRow, KRRCount
 from optdp.amplification.randomizers import LARGEST_EPS0
 from optdp.errors import ProblemError
 from optdp.numbers.exact import Number, check_between, down, there, up
-from optdp.numbers.positive_part import EXTENDED
 from optdp.numbers.roots import edge
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Listing, Sheet, between, figure
@@ -263,10 +262,9 @@ def _fill(rows: list[BoundRow], problem: Amplification, progress: Progress) -> N
         closed = [name for name, bound in BOUNDS.items() if bound.grid == 0]
         chosen = [name for name in ("data-set", "binary-exact-lower") if name not in first]
         chosen += [name for name in BOUNDS if name not in (*first, *closed, *chosen)]
-    fine = FINE if question.setting.n < EXTENDED else FINE // 2
     for name in (*closed, *first, *chosen):
         bound = told(BOUNDS[name], name, progress)
-        spent = fine if name in first else LOWER if bound.side == "lower" else COARSE
+        spent = FINE if name in first else LOWER if bound.side == "lower" else COARSE
         rows.append(_row(name, bound, problem, problem.question(bound.side), spent))
 
 
