@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csgraph, csr_array
@@ -174,18 +173,13 @@ def as_is(groups: Groups) -> Whole:
 def bfs(groups: Groups) -> Whole:
     """E's order: breadth first from the record with the largest group; then from the largest that is left."""
     graph = adjacency(groups)
-    starts, ends = graph.indptr, graph.indices
-    vertices = nx.empty_graph(groups.n)
-    seen = np.zeros(groups.n, dtype=bool)
-    order: list[int] = []
-    for root in _by_group_size(groups).tolist():
-        if not seen[root]:
-            # The neighbours come from the sparse table: networkx' own dictionaries would take 300 bytes for each edge.
-            edges = nx.generic_bfs_edges(vertices, root, lambda v: ends[starts[v] : starts[v + 1]].tolist())
-            part = [root, *(child for _, child in edges)]
-            seen[part] = True
-            order += part
-    return np.array(order, dtype=np.int64)
+    count, label = csgraph.connected_components(graph, directed=False)
+    by_size = _by_group_size(groups)
+    roots = by_size[np.sort(np.unique(label[by_size], return_index=True)[1])]
+    rank = np.empty(count, dtype=np.int64)
+    rank[label[roots]] = np.arange(count)
+    walked, _ = _breadth_first(graph, roots)  # all components at once, each in its own order
+    return walked[np.argsort(rank[label[walked]], kind="stable")]
 
 
 def rcm(groups: Groups) -> Whole:
