@@ -72,7 +72,7 @@ def figures_of(certificate: Verified) -> dict[str, Fraction | bool | None]:
     if isinstance(certificate, Certificate):
         found = dict(vars(certificate))
         observed = found.pop("observed")
-        return found | {f"observer {i}: epsilon": value for i, value in enumerate(observed) if len(observed) > 1}
+        return found | {f"observer {i}: epsilon": value for i, value in enumerate(observed, 1) if len(observed) > 1}
     if isinstance(certificate, VerifiedOrder):
         width = Fraction(certificate.artifact.claim["width"])
         return {"alpha": certificate.alpha, "sensitivity": Fraction(certificate.sensitivity), "width": width}
