@@ -66,21 +66,23 @@ def shuffled(design: Deployed, tally: Tally) -> Iterator[str]:
 
 
 def check_count(design: Deployed, tally: Tally) -> None:
-    """A claim is for n people: with another number of messages it is not this one."""
-    found = tally["messages"]
-    if found == design.n:
+    """A claim is for n people of whom some may stay away: with another number of messages it is not this one."""
+    found, least = tally["messages"], design.honest
+    if least <= found <= design.n:
         return
-    if found < design.n:
+    if found < least:
         means = (
             f"Fewer people add less noise, so that epsilon = {design.claim['epsilon']} is not proved of these messages"
         )
         remedy = (
-            f"Collect the other {design.n - found:,}, or solve for the number that you can count on, and collect again."
+            f"Collect {least - found:,} more, or solve with honest = the number that you can count on, and collect "
+            "again."
         )
     else:
         means = "The claim is of a set of n messages, one from each person; somebody may have sent two"
         remedy = "Find out which are too many."
-    raise ArtifactError(f"The design is for n = {design.n:,} messages. Found {found:,}. {means}. {remedy}")
+    wanted = f"n = {design.n:,}" if least == design.n else f"{least:,} to {design.n:,}"
+    raise ArtifactError(f"The design is for {wanted} messages. Found {found:,}. {means}. {remedy}")
 
 
 # ---------------------------------------------------------------------- reading
