@@ -34,13 +34,17 @@ Tally = dict[str, Any]
 _PARTS = "what is left of some people gives away more than is claimed: shuffle all messages together"
 
 
+def head(design: Deployed) -> str:
+    """How a client's line begins."""
+    return f'{{"design": "{design.name}", "message": '
+
+
 def spelled(design: Deployed, messages: NDArray[np.int64]) -> str:
     """A client's lines; a row of several coordinates for each message."""
-    head = f'{{"design": "{design.name}", "message": '
-    values = messages.tolist()
+    start, values = head(design), messages.tolist()
     if messages.ndim > 1:
-        return "".join(f"{head}{json.dumps(row)}}}\n" for row in values)
-    return "".join(f"{head}{value}}}\n" for value in values)
+        return "".join(f"{start}{json.dumps(row)}}}\n" for row in values)
+    return "".join(f"{start}{value}}}\n" for value in values)
 
 
 def collected(design: Deployed, path: str | Path) -> Tally:
@@ -96,7 +100,7 @@ def _read(design: Deployed, path: str | Path, analyst: bool) -> Tally:
     """The sums over all lines; a fault in any of them, and the number of faults, is an ArtifactError."""
     add, tally = (_response if isinstance(design.client, Response) else _sums)(design, analyst)
     faults, first = 0, ""
-    lines, start = 0, f'{{"design": "{design.name}", "message": '.encode()
+    lines, start = 0, head(design).encode()
     try:
         with Path(path).open("rb") as file:
             while line := file.readline(LONGEST + 1):
