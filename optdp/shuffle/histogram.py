@@ -48,7 +48,7 @@ from optdp.shuffle import SAVE
 from optdp.shuffle import turnout as turnouts
 from optdp.shuffle.estimators import ESTIMATORS, Array, Response, standard_errors
 from optdp.shuffle.gamma import check_messages, check_rows, deployed, eps0_of, gamma_of, private_gamma, promised
-from optdp.shuffle.honest import fewest, response_meaning, words
+from optdp.shuffle.honest import fewest, fewest_of_two, response_meaning, words
 from optdp.shuffle.honest import honest as _honest
 from optdp.work import Progress, silent
 
@@ -125,7 +125,7 @@ class ShuffleHistogram(Problem["HistogramSolution"]):
         if self.estimator not in ESTIMATORS:
             raise ProblemError(f"estimator must be one of {', '.join(ESTIMATORS)}. Found {shown(self.estimator)}.")
         check_one_missing(self, "eps0", "epsilon", "delta")
-        fewest(self.honest, self.n)
+        fewest_of_two(self.honest, self.n)
 
     @property
     def k(self) -> int:

@@ -47,6 +47,13 @@ def fewest(wanted: Fraction | None, n: int) -> int:
     return found
 
 
+def fewest_of_two(wanted: Fraction | None, n: int) -> int:
+    """The same where nobody hides alone: two people at least."""
+    if (found := fewest(wanted, n)) < 2:
+        raise ProblemError(f"honest must leave at least two people. Found {found} of {n:,}.")
+    return found
+
+
 def words(n: int, least: int) -> str:
     """Who must add noise, in a sentence."""
     if least == n:

@@ -43,7 +43,7 @@ from optdp.sheet import Cell, Sheet, between, figure
 from optdp.shuffle import SAVE
 from optdp.shuffle import turnout as turnouts
 from optdp.shuffle.gamma import check_messages, check_rows, deployed, eps0_of, private_gamma, promised
-from optdp.shuffle.honest import fewest, response_meaning, words
+from optdp.shuffle.honest import fewest, fewest_of_two, response_meaning, words
 from optdp.shuffle.honest import honest as _honest
 from optdp.shuffle.summation import LARGEST_K, Chosen, best_k, least_n, lower_mse, mse, theorem_1, theorem_3
 from optdp.work import Progress, silent
@@ -137,7 +137,7 @@ class RealSum(Problem["RealSumSolution"]):
     def __attrs_post_init__(self) -> None:
         if self.n is not None:
             check_whole(self.n, "n", 2, LARGEST_N)
-            fewest(self.honest, self.n)
+            fewest_of_two(self.honest, self.n)
         elif self.honest is not None and self.honest > 1:
             raise ProblemError("honest must be a share, such as 0.8, where n is to be found.")
         if self.k is not None:
