@@ -56,6 +56,7 @@ KEYS = ("format", "version", "kind", "people", "client", "data", "claim", "prove
 NAMED = 16
 """How many digits of the digest a message names."""
 LARGEST_FIGURE = 10**300
+LEAST_EPSILON = Fraction(1, 10**9)
 _NUMBER = re.compile(r"[0-9]{1,60}(\.[0-9]{1,60})?(E[-+]?[0-9]{1,4})?|[0-9]{1,60}e-[0-9]{1,3}")
 _RATIO = re.compile(r"[0-9]{1,600}(/[1-9][0-9]{0,599})?")
 _END = re.compile(r"-?[0-9]{1,60}((\.[0-9]{1,60})?(e[-+]?[0-9]{1,2})?|/[1-9][0-9]{0,59})")
@@ -179,7 +180,7 @@ def _parts(solution: MetricSolution | HistogramSolution | RealSumSolution) -> Pa
         client, n = Response(solution.k + 1, blank, FINE_GRAIN), solution.n
         data = {"low": show(solution.problem.low), "high": show(solution.problem.high)}
         claim = {"mse": stated(sum_error(client, n, solution.problem.width))}
-    epsilon = show(problem.epsilon) if problem.epsilon is not None else stated(solution.epsilon)
+    epsilon = show(problem.epsilon) if problem.epsilon is not None else stated(max(solution.epsilon, float(LEAST_EPSILON)))
     least = fewest(problem.honest, n)
     found = response_delta(client, n, Fraction(epsilon), least)
     delta = show(problem.delta) if problem.delta is not None else stated(found / (1 - Fraction(1, 1 << 40)))
@@ -352,7 +353,7 @@ def _response(document: Mapping[str, Any], grain: int, most: int) -> Response:
     _whole(claim["honest"], "honest", 2, document["people"])
     for name in sorted(names):
         _decimal(claim[name])
-    _between(claim["epsilon"], "epsilon", Fraction(1, 10**6), Fraction(60))
+    _between(claim["epsilon"], "epsilon", LEAST_EPSILON, Fraction(60))
     _between(claim["delta"], "delta", Fraction(0), Fraction(1))
     return Response(_whole(fields["values"], "values", 2, most), blank, grain)
 
