@@ -27,6 +27,7 @@ Deadline = Annotated[
     float | None,
     typer.Option(help="Stop after this many seconds, with the best found so far.", metavar="SECONDS"),
 ]
+Seed = Annotated[int | None, typer.Option(help="Make the draws repeatable; for tests only: they are NOT private.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 AllowOutside = Annotated[

@@ -217,9 +217,6 @@ class OrderSolution(Outcome):
     paper_sensitivity: int
     lower_bound: int
     q: Fraction
-    status: str
-    note: str
-    seconds: float
     told = ("status", "n", "alpha", "theta", "sensitivity", "lower_bound", "ordering")
     drawing = "optdp.order.pictures:pictures"
 

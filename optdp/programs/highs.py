@@ -12,11 +12,14 @@ from typing import Any
 
 import highspy
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 import optdp.work as work
 from optdp.errors import ProblemError, SolverError
-from optdp.programs.program import Answer, LinearProgram, Option, Options, Status, verbose
+from optdp.programs.program import Answer, Array, LinearProgram, Mask, Option, Options, Status, verbose
+
+Whole = npt.NDArray[np.signedinteger[Any]]
 
 DEFAULTS: Mapping[str, Option] = {"output_flag": False, "threads": 1}
 LOOK = 0.2
@@ -98,6 +101,24 @@ def model_of(program: LinearProgram) -> highspy.HighsLp:
     entries.format_ = highspy.MatrixFormat.kColwise if by_columns else highspy.MatrixFormat.kRowwise
     entries.start_, entries.index_, entries.value_ = program.matrix.indptr, program.matrix.indices, program.matrix.data
     return model
+
+
+def add_columns(highs: highspy.Highs, cost: Array, places: Whole, values: Array, kept: Mask) -> None:
+    """More unknowns, at least 0: for each a row of `values` in the program's rows `places`, where they are `kept`."""
+    count, starts = len(cost), np.concatenate([[0], np.cumsum(kept.sum(axis=1))[:-1]])
+    highs.addCols(
+        count, cost, np.zeros(count), np.full(count, np.inf), int(kept.sum()),
+        starts.astype(np.int32), places[kept].astype(np.int32), values[kept],
+    )  # fmt: skip
+
+
+def add_rows(highs: highspy.Highs, starts: Whole, places: Whole, values: Array) -> None:
+    """More rows, at most 0: for each the `values` of the unknowns `places`, from its start to the next."""
+    count = len(starts) - 1
+    highs.addRows(
+        count, np.full(count, -np.inf), np.zeros(count), len(values),
+        starts[:-1].astype(np.int32), places.astype(np.int32), values,
+    )  # fmt: skip
 
 
 STATUSES: Mapping[highspy.HighsModelStatus, Status] = {

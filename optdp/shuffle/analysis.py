@@ -24,8 +24,7 @@ from optdp.numbers.exact import finite, shown
 from optdp.numbers.source import Source
 from optdp.shuffle.claims import design_of, histogram_error, metric_errors, sum_error
 from optdp.shuffle.client import WORD, Flips, Response
-from optdp.shuffle.estimators import ESTIMATORS, standard_errors
-from optdp.shuffle.estimators import Response as Channel
+from optdp.shuffle.estimators import ESTIMATORS, KRRChannel, standard_errors
 from optdp.shuffle.format import Deployed
 from optdp.shuffle.messages import Tally
 from optdp.shuffle.turnout import of_noise, of_responses
@@ -121,7 +120,7 @@ def _histogram(design: Deployed, tally: Tally) -> dict[str, Any]:
     client, n = design.client, tally["messages"]
     counts: Whole = tally["counts"]
     assert isinstance(client, Response)
-    channel = Channel(client.values, client.gamma)
+    channel = KRRChannel(client.values, client.gamma)
     chosen = design.data["estimator"]
     found = {name: n * estimator(channel, counts) for name, estimator in ESTIMATORS.items()}
     errors = n * standard_errors(channel, counts)

@@ -180,7 +180,9 @@ def _parts(solution: MetricSolution | HistogramSolution | RealSumSolution) -> Pa
         client, n = Response(solution.k + 1, blank, FINE_GRAIN), solution.n
         data = {"low": show(solution.problem.low), "high": show(solution.problem.high)}
         claim = {"mse": stated(sum_error(client, n, solution.problem.width))}
-    epsilon = show(problem.epsilon) if problem.epsilon is not None else stated(max(solution.epsilon, float(LEAST_EPSILON)))
+    epsilon = (
+        show(problem.epsilon) if problem.epsilon is not None else stated(max(solution.epsilon, float(LEAST_EPSILON)))
+    )
     least = fewest(problem.honest, n)
     found = response_delta(client, n, Fraction(epsilon), least)
     delta = show(problem.delta) if problem.delta is not None else stated(found / (1 - Fraction(1, 1 << 40)))

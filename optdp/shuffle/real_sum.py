@@ -45,7 +45,7 @@ from optdp.shuffle import turnout as turnouts
 from optdp.shuffle.gamma import check_messages, check_rows, deployed, eps0_of, private_gamma, promised
 from optdp.shuffle.honest import fewest, fewest_of_two, response_meaning, words
 from optdp.shuffle.honest import honest as _honest
-from optdp.shuffle.summation import LARGEST_K, Chosen, best_k, least_n, lower_mse, mse, theorem_1, theorem_3
+from optdp.shuffle.summation import LARGEST_K, Tuning, best_k, least_n, lower_mse, mse, theorem_1, theorem_3
 from optdp.work import Progress, silent
 
 
@@ -197,12 +197,9 @@ class RealSumSolution(Outcome):
     mse: float
     lower_mse: float  # no single-message protocol that is (epsilon, delta)-DP is below
     theorem_3: float
-    theorem_1: Chosen | None
-    printed: Chosen | None
+    theorem_1: Tuning | None
+    printed: Tuning | None
     central_mse: float
-    seconds: float
-    status: str
-    note: str
     told = ("status", "n", "k", "epsilon", "delta", "mse", "lower_mse", "central_mse")
     drawing = "optdp.shuffle.pictures:of_real_sum"
 

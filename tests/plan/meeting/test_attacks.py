@@ -15,7 +15,6 @@ import ssl
 import struct
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -29,13 +28,6 @@ from tests.plan.meeting.crew import LARGE, OTHER_PLAN, PLAN, Crew, errors
 
 if not importlib.util.find_spec("mpyc"):
     pytest.skip("the secure sum needs MPyC, which is not installed", allow_module_level=True)
-
-
-@pytest.fixture(scope="module")
-def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
-    crew = Crew(tmp_path_factory.mktemp("parties"))
-    yield crew
-    crew.finish()
 
 
 def dial(key: Key, place: Place) -> ssl.SSLSocket:

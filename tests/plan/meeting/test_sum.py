@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +28,6 @@ from tests.plan.meeting.crew import LARGE, OTHER_PLAN, PLAN, Crew, errors
 
 if not importlib.util.find_spec("mpyc"):  # not imported here: MPyC would read the command line of pytest
     pytest.skip("the secure sum needs MPyC, which is not installed", allow_module_level=True)
-
-
-@pytest.fixture(scope="module")
-def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
-    crew = Crew(tmp_path_factory.mktemp("parties"))
-    yield crew
-    crew.finish()
 
 
 @pytest.mark.parametrize(
