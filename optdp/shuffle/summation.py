@@ -118,7 +118,7 @@ def theorem_1(n: int, epsilon: float, delta: float, k: int | None = None, printe
 
 
 @lru_cache(maxsize=4096)
-def at(n: int, k: int, epsilon: Fraction, delta: Fraction, honest: Fraction | None) -> Tuning:
+def at(n: int, k: int, epsilon: Fraction, delta: Fraction, honest: Fraction | None = None) -> Tuning:
     """The least gamma for one k."""
     gamma = least_gamma(max(2, fewest(honest, n)), k + 1, epsilon, delta)
     return Tuning(k, gamma, mse(n, k, gamma))
