@@ -186,7 +186,7 @@ def _worst(every: list[Cells], n: int, epsilon: float, grid: int) -> float:
 
 
 def _with_tails(setting: Setting, epsilon: float, grid: int) -> float:
-    """A law without a largest likelihood ratio: its far ends are given away, as much of them as pays best."""
+    """A law without a largest likelihood ratio: its far ends are given up, as much of them as pays best."""
     best, chosen, tail = 0.0, 0.0, 1e-2
     while tail > 1e-60:
         found = _worst(_blankets(setting.randomizer, setting.eps0, tail), setting.n, epsilon, min(grid, COARSE))
@@ -241,21 +241,31 @@ def _binary_guess(setting: Setting, epsilon: float) -> float | None:
 
 BOUNDS: dict[str, Bound] = {
     "erlingsson": Bound("upper", "Erlingsson et al. 2019 (B, Theorem 4)", _pure, _closed(forms.erlingsson)),
-    "theorem-6": Bound("upper", "B, Theorem 6", _pure, _closed(forms.theorem_6)),
-    "hoeffding-generic": Bound("upper", "B, Lemmas 7 to 10, with gamma <= 1", _pure, _closed(forms.hoeffding_generic)),
-    "bennett-generic": Bound("upper", "B, Lemmas 7, 8, 9, 11, with gamma <= 1", _pure, _closed(forms.bennett_generic)),
-    "bennett-generic-sharp": Bound("upper", "B, Lemmas 7, 8, 9, 11", _pure, _closed(forms.bennett_generic_sharp)),
-    "hoeffding-k-rr": Bound("upper", "B, Lemmas 6, 8, 10, 12", _only("k-rr"), _closed(forms.hoeffding_krr, of_k=True)),
-    "bennett-k-rr": Bound("upper", "B, Lemmas 6, 8, 11, 12", _only("k-rr"), _closed(forms.bennett_krr, of_k=True)),
-    "theorem-1": Bound("upper", "B, Theorem 1", _only("k-rr"), _closed(_theorem_1, of_k=True)),
-    "hoeffding-laplace": Bound("upper", "B, Lemmas 6, 8, 10, 13", _only("laplace"), _closed(forms.hoeffding_laplace)),
-    "bennett-laplace": Bound("upper", "B, Lemmas 6, 8, 11, 13", _only("laplace"), _closed(forms.bennett_laplace)),
+    "theorem-6": Bound("upper", "Paper B, Theorem 6", _pure, _closed(forms.theorem_6)),
+    "hoeffding-generic": Bound(
+        "upper", "Paper B, Lemmas 7 to 10, with gamma <= 1", _pure, _closed(forms.hoeffding_generic)
+    ),
+    "bennett-generic": Bound(
+        "upper", "Paper B, Lemmas 7, 8, 9, 11, with gamma <= 1", _pure, _closed(forms.bennett_generic)
+    ),
+    "bennett-generic-sharp": Bound("upper", "Paper B, Lemmas 7, 8, 9, 11", _pure, _closed(forms.bennett_generic_sharp)),
+    "hoeffding-k-rr": Bound(
+        "upper", "Paper B, Lemmas 6, 8, 10, 12", _only("k-rr"), _closed(forms.hoeffding_krr, of_k=True)
+    ),
+    "bennett-k-rr": Bound(
+        "upper", "Paper B, Lemmas 6, 8, 11, 12", _only("k-rr"), _closed(forms.bennett_krr, of_k=True)
+    ),
+    "theorem-1": Bound("upper", "Paper B, Theorem 1", _only("k-rr"), _closed(_theorem_1, of_k=True)),
+    "hoeffding-laplace": Bound(
+        "upper", "Paper B, Lemmas 6, 8, 10, 13", _only("laplace"), _closed(forms.hoeffding_laplace)
+    ),
+    "bennett-laplace": Bound("upper", "Paper B, Lemmas 6, 8, 11, 13", _only("laplace"), _closed(forms.bennett_laplace)),
     "clones-closed": Bound("upper", "Feldman et al. 2021", _pure, _closed(forms.clones)),
     "clones": Bound("upper", "Feldman et al. 2021, numerically", _pure, _clones, MIDDLE),
     "stronger-clones-closed": Bound("upper", "Feldman et al. 2023", _pure, _closed(forms.stronger_clones)),
     "stronger-clones": Bound("upper", "Feldman et al. 2023, proved by the blanket", _pure, _stronger_clones, FINE),
     "variation-ratio": Bound("upper", "Wang et al. 2024, as far as proved", _variation_fits, _variation, MIDDLE),
-    "blanket": Bound("upper", "B, Lemma 8, by FFT", _blanket_fits, _blanket, FINE),
+    "blanket": Bound("upper", "Paper B, Lemma 8, by FFT", _blanket_fits, _blanket, FINE),
     "binary-exact": Bound("upper", "all data sets of binary randomized response", _binary_fits, _binary, FINE, True),
     "variation-ratio-lower": Bound("lower", "Wang et al. 2024, as published", _three_values, _published, MIDDLE, True),
     "data-set": Bound("lower", "a pair of concrete data sets", _data_set_fits, _data_set, FINE, True),

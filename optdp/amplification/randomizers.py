@@ -384,7 +384,7 @@ class Channel(Public):
         return list(permutations(range(len(self.matrix)), 2))
 
     def _pair(self, first: Floats, second: Floats, others: Floats) -> Cells:
-        """A message that some input never sends, or next to never, hides nobody: it is counted as given away."""
+        """A message that some input never sends, or next to never, hides nobody: it is counted as revealed."""
         bare = others < 1e-60
         found = merged(first[~bare], second[~bare], others[~bare])
         return Cells(found.first, found.second, found.others, float(first[bare].sum()))

@@ -81,7 +81,7 @@ class AmplificationSolution(Outcome):
             (self.unknown, Cell(figure(self.value), "strong", after=f"  ({self.method})")),
         ]
         if self.lower is not None and self.lower > 0:
-            facts.append(("no analysis can pass", f"{figure(self.lower)}  (a data set breaks it)"))
+            facts.append(("limit of any analysis", f"{figure(self.lower)}  (a data set breaks it)"))
         facts.append(("status", f"{self.status}, {self.seconds:.2f} s"))
         if self.note:
             facts.append(("note", self.note))
@@ -118,10 +118,10 @@ def solve_counted(problem: KRRCount, backend: str = "", progress: Progress = sil
     for name, reverse, way in (("count", False, "from x0 to x1"), ("count-reverse", True, "from x1 to x0")):
         for side, suffix in (("upper", ""), ("lower", "-lower")):
             value = _counted(problem, side, reverse)
-            rows.append(BoundRow(f"{name}{suffix}", side, value, True, "", f"C, Theorem 1, {way}"))
+            rows.append(BoundRow(f"{name}{suffix}", side, value, True, "", f"Paper C, Theorem 1, {way}"))
     forth, lower, back = (row.value or 0.0 for row in rows[:3])
     worse = back < forth if problem.unknown == "eps0" else back > forth
-    note = "count-reverse is the way back, from another value to x0" + (": here it gives away more" if worse else "")
+    note = "count-reverse is the way back, from another value to x0" + (": here it reveals more" if worse else "")
     return AmplificationSolution(
         problem=problem, value=forth, method="count", lower=lower, bounds=tuple(rows), status="solved", note=note,
         seconds=time.perf_counter() - begin,
