@@ -14,6 +14,7 @@ SLOW: tuple[str, ...] = (
     "artifact/test_two_opinions.py::test_both_judge_files_forged_in_every_field_alike",
     "cli/test_init.py::test_a_new_file_solves_at_once[multi-lte]",
     "cli/test_plan_cli.py::test_the_law_of_the_sum",
+    "export/test_survey_page.py::test_a_phone_sends_one_message",
     "plan/test_best.py::test_no_method_is_better[options2]",
     "plan/test_best.py::test_no_method_is_better[options3]",
     "plan/test_demands.py::test_any_two_contributions[f1]",

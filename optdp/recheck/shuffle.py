@@ -17,9 +17,12 @@ exceeded `c`, and their messages. If `m` people differ, and the sums are `s` apa
 
     delta(L) <= m t + D_n(s) + (n-m) t D_(n-1)(s) + n^2 t^2 / 2,    D_v(s) = sum over x of [g_v(x) - e^L g_v(x-s)]_+.
 
-At distance d it is largest for `m = d` (or n), as `D <= 1`; `s` is anything up to d. Where that does not do, one
-message's epsilon does, and rounding is paid from delta as above: the weights against enclosures of SGDL(beta, q). One
-message: `log f(0)/f(1)`, as quotients of that law fall with the distance from the middle for `beta <= 1`.
+At distance d it is largest for `m = d` (or n), as `D <= 1`; `s` is anything up to d. If only `h` of `n` people add
+noise, what they hide is a bound: `v` is `h` (the others' messages are known, and taken off; of more honest people some
+are as good as known). More than `h` who differ all add noise, and what `h` of them hide is a bound, too. Where that
+does not do, one message's epsilon does, and rounding is paid from delta as above: the weights against enclosures of
+SGDL(beta, q). One message: `log f(0)/f(1)`, as quotients of that law fall with the distance from the middle for
+`beta <= 1`.
 
 Coarse messages, two coordinates and flipped bits are looked at as files; their profiles are left to `optdp verify`.
 """
@@ -99,7 +102,8 @@ def _response(document: Mapping[str, Any]) -> tuple[Figures, tuple[str, ...]]:
     must(blank % GRID == 0, f"blank must be a multiple of {GRID}", blank)
     gamma, least = Fraction(blank, WORD), Fraction(ALL // k, ALL)
     error = "mse" if real else "standard_error"
-    claim = table_with(document["claim"], "claim", f"epsilon delta local_epsilon {error} meaning")
+    claim = table_with(document["claim"], "claim", f"epsilon delta local_epsilon {error} honest meaning")
+    honest = whole_number(claim["honest"], "honest", 2, n)
     epsilon, delta, alone = (_stated(claim, name) for name in ("epsilon", "delta", "local_epsilon"))
     ratio = 1 + (1 - gamma) / (gamma * least)
     _held(claim, "local_epsilon", within(ratio, alone * CLOSE), log_above(ratio))
@@ -116,7 +120,7 @@ def _response(document: Mapping[str, Any]) -> tuple[Figures, tuple[str, ...]]:
     rounding = n * (1 - k * least)
     found: Fraction | None = rounding
     if not within(ratio, epsilon):
-        found = None if k == 2 else blanket(n, k, gamma, epsilon)
+        found = None if k == 2 else blanket(honest, k, gamma, epsilon)
         if found is not None:
             found += rounding
             _held(claim, "delta", found <= delta, found)
@@ -216,13 +220,12 @@ def _binomial(n: int, p: Fraction) -> tuple[int, list[int], int]:
 
 
 def _metric(document: Mapping[str, Any]) -> tuple[Figures, tuple[str, ...]]:
-    names = (
-        "profile epsilon local_epsilon local_delta mae rmse within_95 truncation delta max_distance shuffler meaning"
-    )
-    claim = table_with(document["claim"], "claim", names)
+    names = "profile epsilon local_epsilon local_delta mae rmse within_95 truncation delta max_distance shuffler honest"
+    claim = table_with(document["claim"], "claim", f"{names} meaning")
     n = whole_number(document["people"], "people", 1, 10**7)
     furthest = whole_number(claim["max_distance"], "max_distance", 1, 5000)
     honest = one_of(claim["shuffler"], "shuffler", "honest compromised") == "honest"
+    least = whole_number(claim["honest"], "honest", 1 if honest else n, n)
     one_of(table_with(document["data"], "data", "query")["query"], "query", "sum average")
     must(isinstance(document["client"], dict), "client must be a table", document["client"])
     every = ("epsilon", "local_epsilon", "local_delta", "mae", "rmse", "within_95", "truncation", "delta")
@@ -254,13 +257,13 @@ def _metric(document: Mapping[str, Any]) -> tuple[Figures, tuple[str, ...]]:
     _held(claim, "local_epsilon", within(ratio, stated["local_epsilon"] * CLOSE), alone)
     _held(claim, "local_delta", lacking <= stated["local_delta"] * CLOSE, lacking)
     worst = Fraction(0)
-    sums = _sums(weights, reach, padding, n) if honest else None
+    sums = _sums(weights, reach, padding, least) if honest else None
     for d, epsilon in enumerate(profile, 1):
         if within(ratio, epsilon * CLOSE):
             found = (n if honest else 1) * lacking
         else:
             loss = epsilon * CLOSE * d
-            found = _shared(sums, n, d, loss) if sums is not None else max(
+            found = _shared(sums, least, min(d, n), d, loss) if sums is not None else max(
                 _alone(weights, reach, padding, s, loss) for s in range(1, d + 1))  # fmt: skip
         worst = max(worst, found)
         _held(claim, "profile", found <= stated["delta"], found)
@@ -354,12 +357,12 @@ def _trimmed(law: Side) -> Side:
     return below[ends:-ends], above[ends:-ends], cut + 2 * sum(above[:ends])
 
 
-def _shared(sums: tuple[Fraction, Side, Side], n: int, d: int, loss: Fraction) -> Fraction:
-    """At least delta at a distance and a loss, the shuffler honest."""
+def _shared(sums: tuple[Fraction, Side, Side], n: int, m: int, d: int, loss: Fraction) -> Fraction:
+    """At least delta at a distance and a loss, the shuffler honest, if n people add noise and up to m people differ."""
     t, all_of, less = sums
-    m = min(d, n)
-    worst = max(_stick(all_of, s, loss) + (n - m) * t * _stick(less, s, loss) for s in range(1, d + 1))
-    return m * t + worst + n * n * t * t / 2
+    rest = max(0, n - m)
+    worst = max(_stick(all_of, s, loss) + rest * t * _stick(less, s, loss) for s in range(1, d + 1))
+    return m * t + worst + max(n, m) ** 2 * t * t / 2
 
 
 def _stick(law: Side, shift: int, loss: Fraction) -> Fraction:

@@ -16,7 +16,8 @@ from optdp.pictures.chart import Bars, Heat, Picture
 from optdp.pictures.svg import svg
 from optdp.report import page as html
 from optdp.sheet import Cell, Listing, Sheet
-from optdp.shuffle.format import ERRORS
+from optdp.shuffle import turnout as turnouts
+from optdp.shuffle.format import ERRORS, VerifiedShuffle
 from optdp.work import Progress, silent
 
 NOT_PROMISED = (
@@ -67,7 +68,7 @@ def deployed(found: OpenedShuffle, title: str = "") -> bytes:
         f"shuffle {name} --messages messages.jsonl --out shuffled.jsonl",
         f"analyze {name} --messages shuffled.jsonl --out estimate.json",
     )
-    figures = [_facts(sheet), html.paragraphs(
+    figures = [_facts(sheet), *_turnout(verified), html.paragraphs(
         "They were computed anew, from the integers in the file, when this page was made.")]  # fmt: skip
     header = html.header("Privacy report", subject, lead, tiles, html.paragraphs(f"SHA-256 {found.sha256}"))
     deploy = html.section(
@@ -75,6 +76,12 @@ def deployed(found: OpenedShuffle, title: str = "") -> bytes:
         html.commands(f"optdp verify {name} --recheck", *(f"optdp {step}" for step in steps)),
     )  # fmt: skip
     return _document(subject, header, sheet.meaning, figures, [], deploy)
+
+
+def _turnout(found: VerifiedShuffle) -> Iterable[Html]:
+    if found.turnout:
+        yield html.paragraphs("Epsilon if only so many people do as the design says, and the others tell:")
+        yield _listing(turnouts.listing(found.turnout, found.deployed.honest))
 
 
 def _document(
