@@ -29,6 +29,7 @@ from optdp.sheet import Cell, Sheet
 from optdp.sheet import figure as readable
 from optdp.shuffle.claims import (
     check_figures,
+    covers,
     histogram_error,
     metric_figures,
     response_delta,
@@ -268,6 +269,8 @@ def _metric_form(document: Mapping[str, Any]) -> tuple[Client, Mapping[str, Any]
         raise refused("profile must be a list with an entry for each distance", shown(profile))
     for text in (*profile, *(claim[name] for name in sorted(names - {"profile"}))):
         _decimal(text)
+    if not all(covers(Fraction(claim["epsilon"]), Fraction(text)) for text in profile):
+        raise refused("epsilon must be at least that at every distance", shown(claim["epsilon"]))
     _between(claim["delta"], "delta", Fraction(1, 10**12), Fraction(1, 2))
     if client.dimensions == 2 and len(profile) > 4 * LARGEST_DISTANCE:
         raise refused("profile must be of distances that can be looked at", f"{len(profile)} of them")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from optdp import MultiLTE, NoiseMatrix, Population, SingleLTE, solve
+from optdp import MultiLTE, NoiseMatrix, Observer, Population, SingleLTE, solve
 from optdp.numbers.exact import decimal_down, decimal_up
 from optdp.plan.certify import certify_plan
 from optdp.recheck import recheck
@@ -307,13 +307,30 @@ def test_worlds_of_shares_are_all_looked_at_by_both(tmp_path: Path) -> None:
     assert both_agree(tmp_path / "plan") == 1
 
 
+@pytest.mark.parametrize(
+    ("own", "code"),
+    [
+        (None, 0), ({"between": ["0.40", "3/5"], "known": 0}, 0), ([], 2), ({}, 2), ({"known": 0}, 2),
+        ({"between": [["0.6", "0.4"], ["2/5", "0.6"]]}, 0), ({"between": ["0.4", "0.5"]}, 2),
+    ],
+)  # fmt: skip
+def test_drawn_inside_all_parties_have_one_observer(own: Any, code: int, tmp_path: Path) -> None:
+    """However he is spelled; and nobody is not the same as somebody with a range."""
+    watched = Observer(between=("0.4", "0.6"))
+    shared_solution(MultiLTE([binomial(3, "0.5")] * 3, "0.9", method="inside", observer=watched)).save(tmp_path / "p")
+    forgery = plans.Forgery(tmp_path / "p")
+    forgery.plan["problem"]["parties"][1]["observer"] = own
+    forgery.seal().write(tmp_path / "p")
+    assert both_agree(tmp_path / "p") == code
+
+
 # ---------------------------------------------------------------------- many
 
 
 @pytest.mark.parametrize(
     "counts",
-    [{"artifact": 250, "plan": 60, "order": 150}, {"watched": 150, "watched plan": 60}],
-    ids=["plain", "watched"],
+    [{"artifact": 250, "plan": 60, "order": 150}, {"watched": 150, "watched plan": 60}, {"protocol": 120}],
+    ids=["plain", "watched", "protocol"],
 )
 def test_both_judge_files_forged_in_every_field_alike(counts: dict[str, int], tmp_path: Path) -> None:
     found = two_opinions.tally(tmp_path, 5, counts)
