@@ -265,7 +265,7 @@ def _metric_form(document: Mapping[str, Any]) -> tuple[Client, Mapping[str, Any]
     asked = MetricShuffle("geo", 1, 1, delta="0.5", eps_geo=1, shuffler=claim["shuffler"])
     _meaning(claim, asked.meaning)
     profile = claim["profile"]
-    if not isinstance(profile, list) or (client.dimensions == 1 and len(profile) != furthest):
+    if not isinstance(profile, list) or not profile or (client.dimensions == 1 and len(profile) != furthest):
         raise refused("profile must be a list with an entry for each distance", shown(profile))
     for text in (*profile, *(claim[name] for name in sorted(names - {"profile"}))):
         _decimal(text)
