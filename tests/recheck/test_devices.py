@@ -25,6 +25,7 @@ PROBLEMS: dict[str, Any] = {
     "plane": MetricShuffle("geo", n=3, k=2, delta="0.02", epsilon="0.8", max_distance=1, dimensions=2),
     "rr": MetricShuffle("rr", n=3, k=2, delta="0.02", epsilon="1.5", max_distance=2),
     "histogram": ShuffleHistogram(labels=["yes", "no"], n=50, eps0=2, delta="0.01"),
+    "bins": ShuffleHistogram(3, n=4, epsilon="1.5", delta="0.05"),
     "sum": RealSum(n=4, k=3, gamma="0.5", delta="0.05", low=-1, high=3),
 }
 FIGURES = (
@@ -35,6 +36,7 @@ FIGURES = (
 EDGES: dict[str, dict[tuple[str, ...], tuple[Any, ...]]] = {
     "geo": {
         ("people",): (0, 1, 10**7, 10**7 + 1, True, "3", 3.0),
+        ("client",): (None, [], "flips", {}),
         ("client", "law"): ("padded", "flips", "response", None),
         ("client", "mechanism"): ("geo", "sgdl", "hybrid", "rr", "geo-local", "", None),
         ("client", "k"): (0, 3, 4, 5, 10**6 + 1),
@@ -60,6 +62,7 @@ EDGES: dict[str, dict[tuple[str, ...], tuple[Any, ...]]] = {
         ("claim", "profile"): ([], ["1"], ["1"] * 20_000, ["1"] * 20_001),
     },
     "rr": {
+        ("client",): (None, [], {"law": "flips"}),
         ("client", "bits"): (0, 1, 10**6, 10**6 + 1, True),
         ("client", "flip"): (
             str(GRID), str(GRID + 1), "0", str(WORD // 2 - GRID), str(WORD // 2), GRID, "0" + str(GRID), "-4194304",
@@ -79,6 +82,10 @@ EDGES: dict[str, dict[tuple[str, ...], tuple[Any, ...]]] = {
             None, ["yes", "no"], ["no", "no"], ["yes", ""], ["yes", "no "], ["yes"], ["a", "b", "c"], "ab", [1, 2], {},
         ),
         ("data", "estimator"): ("likelihood", "projection", "inversion", "", None, "likelihood projection"),
+    },
+    "bins": {
+        ("client", "values"): (1, 2, 10**7, 10**7 + 1),
+        ("data", "labels"): (None, ["a", "b"], ["a", "b", "c"]),
     },
     "sum": {
         ("client", "values"): (1, 2, 10**6 + 1, 10**6 + 2),
