@@ -94,8 +94,7 @@ def load_problem(name: str | Path, *, allow_outside: bool = False) -> Problem[An
 
     Returns
     -------
-    SingleLTE, MultiLTE, Amplification, ...
-        The problem that its `kind` names.
+    The problem, as `load` returns it.
 
     Examples
     --------

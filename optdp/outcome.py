@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from optdp.pictures.pictured import Pictured
 from optdp.sheet import Cell
 
 
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Outcome(Pictured, Public):
     """The base of all solutions: a problem, what came out, and how it was found. What was asked for is its `value`."""
 

@@ -42,7 +42,7 @@ MOST_DRAWS = 40_000_000
 REFUTED, OTHER_LAW, NOT_REFUTED = "refuted", "does not follow its table", "not refuted"
 NO_CLAIM = "no difference from its table found"
 MEANING = {
-    REFUTED: "the sampler gives away more than its artifact claims",
+    REFUTED: "the sampler reveals more than its artifact claims",
     OTHER_LAW: "the claim is not refuted, but the sampler does not draw from its table: do not use it",
     NOT_REFUTED: "no test found a difference; that is no proof of privacy: `verify` proves the table, not the sampler",
     NO_CLAIM: "one party's report is private only inside the secure sum of its plan: audit the plan's folder as well",

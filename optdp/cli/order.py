@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from optdp.cli.arguments import AllowOutside, AsJson
+from optdp.cli.arguments import AllowOutside, AsJson, Seed
 from optdp.cli.printing import err, out, plain, print_json, progress
 from optdp.cli.protocol import shuffle_messages
 from optdp.cli.run import WARNING
@@ -34,9 +34,7 @@ def shuffle(
     given: Annotated[
         Path | None, typer.Option("--messages", "-m", help="For a shuffle protocol: the messages of its clients.")
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Make the draws repeatable; for tests only: they are NOT private.")
-    ] = None,
+    seed: Seed = None,
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
 ) -> None:

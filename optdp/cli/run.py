@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 import optdp.work as work
-from optdp.cli.arguments import AllowOutside, AsJson, Deadline, ProblemPath
+from optdp.cli.arguments import AllowOutside, AsJson, Deadline, ProblemPath, Seed
 from optdp.cli.printing import bar, err, out, plain, print_json, working
 from optdp.errors import ProblemError
 from optdp.files.atomic import check_apart, check_writable
@@ -57,9 +57,7 @@ def run(
     ],
     save: Annotated[Path, typer.Option("--out", "-o", help="Write the estimate here (.json).")],
     clip: Annotated[bool, typer.Option("--clip", help="Move values outside the bounds to the nearest bound.")] = False,
-    seed: Annotated[
-        int | None, typer.Option(help="Make the draws repeatable; for tests only: they are NOT private.")
-    ] = None,
+    seed: Seed = None,
     allow_outside: AllowOutside = False,
     deadline: Deadline = None,
     as_json: AsJson = False,

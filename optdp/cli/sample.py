@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from optdp.cli.arguments import ArtifactPath, AsJson, whole_number
+from optdp.cli.arguments import ArtifactPath, AsJson, Seed, whole_number
 from optdp.cli.printing import err, print_json
 
 
@@ -14,9 +14,7 @@ def sample(
     artifact: ArtifactPath,
     value: Annotated[int, typer.Option("--input", "-x", help="The true sum.")],
     count: Annotated[int, typer.Option("--count", "-n", help="How many independent releases.", min=1)] = 1,
-    seed: Annotated[
-        int | None, typer.Option(help="Make the draws repeatable; for tests only: they are NOT private.")
-    ] = None,
+    seed: Seed = None,
     word: Annotated[
         str | None,
         typer.Option(help="The secret word that all parties of a seeded plan share; - reads it from standard input."),

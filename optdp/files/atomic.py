@@ -25,10 +25,7 @@ from optdp.errors import ArtifactError, ProblemError
 
 fcntl: Any = import_module("fcntl") if os.name == "posix" else None
 _NAME = re.compile(r"\.optdp-[0-9a-f]{16}\.(tmp|old)")
-_WRITTEN = re.compile(
-    r"plan\.json|parties\.toml|party-[0-9]+\.json|(sampler|client)(\.(py|c|h|mjs|sql))?|"
-    r"matrix\.(csv|npz|parquet)(\.contraction\.(csv|parquet)|\.meta\.json)?"
-)
+_WRITTEN = re.compile(r"plan\.json|parties\.toml|party-[0-9]+\.json|(sampler|client)(\.[a-z]+)?|matrix(\.[a-z]+)+")
 """What optdp writes into folders: plans and exports, and the program that a sampler in C is compiled to."""
 _OF_A_PARTY = re.compile(r"party-[0-9]+")
 """The folder of a party in the export of a plan."""

@@ -15,13 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING
 
 from flint import arb
 
 from optdp.errors import ArtifactError, ProblemError
-from optdp.mechanism.drawing import Drawing, added_drawing
-from optdp.mechanism.matrix import Column, NoiseMatrix, Row
+from optdp.mechanism.drawing import Drawing, Sampled, added_drawing
+from optdp.mechanism.matrix import NoiseMatrix, Row
 from optdp.numbers.exact import ball
 from optdp.objects import Public
 
@@ -35,7 +35,7 @@ LARGEST_RATIO = 1 - Fraction(1, 10**15)
 
 
 @dataclass(frozen=True)
-class AddedNoise(Public):
+class AddedNoise(Sampled, Public):
     """Noise that does not depend on the input: what is deployed for `form = "additive"`.
 
     Usually `solve(problem).mechanism` or `verify(path).matrix`.
@@ -131,18 +131,6 @@ class AddedNoise(Public):
     def drawing(self) -> Drawing:
         """The integers that releases are drawn with."""
         return added_drawing(self)
-
-    @overload
-    def sample(self, x: int, size: int = ..., seed: int | None = ...) -> list[int]: ...
-
-    @overload
-    def sample(self, x: Column, size: None = ..., seed: int | None = ...) -> Column: ...
-
-    def sample(self, x: Any, size: int | None = None, seed: int | None = None) -> Any:
-        """Independent releases, drawn with integers only, as `NoiseMatrix.sample` draws them."""
-        from optdp.mechanism import columns
-
-        return columns.sample(self, x, size, seed)
 
 
 def plain_noise(last: int, q: Fraction) -> AddedNoise:

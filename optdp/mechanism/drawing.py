@@ -19,9 +19,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from optdp.errors import ProblemError
+from optdp.kind import at
 from optdp.mechanism.cuts import END, LIMBS, Cuts, NoiseCuts, of_noise, of_row, words_of
 from optdp.mechanism.share_cuts import of_share
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from optdp.mechanism.matrix import NoiseMatrix, Outside, Row
     from optdp.mechanism.shared_noise import SharedNoise
 
+Column = TypeVar("Column")
 Words = Callable[[int], int]
 """The random word at a place."""
 
@@ -199,3 +201,40 @@ def added_drawing(noise: AddedNoise) -> Drawing:
 
 def _rows(rows: Sequence[Row], denominator: int, least: int = 1) -> tuple[Cuts, ...]:
     return tuple(of_row([weight for _, weight in row], denominator, least) for row in rows)
+
+
+class Sampled:
+    """What releases are drawn from."""
+
+    @overload
+    def sample(self, x: int, size: int = ..., seed: int | None = ...) -> list[int]: ...
+
+    @overload
+    def sample(self, x: Column, size: None = ..., seed: int | None = ...) -> Column: ...
+
+    def sample(self, x: Any, size: int | None = None, seed: int | None = None) -> Any:
+        """Independent releases, drawn with integers only.
+
+        Parameters
+        ----------
+        x : int or column
+            One input; or a column of them: a pandas or polars Series, a numpy array, a list.
+        size : int, optional
+            How many releases of one input, by default 1.
+        seed : int, optional
+            Makes the draws repeatable, for tests: they are then **not private**. Without it randomness comes from the
+            operating system.
+
+        Returns
+        -------
+        list of int, or a column
+            For a column one release for each input; it keeps its type, index and name.
+
+        Examples
+        --------
+        >>> from optdp import Population, SingleLTE, solve
+        >>> matrix = solve(SingleLTE(Population.binomial(10, "0.1"), epsilon=1)).mechanism
+        >>> matrix.sample([0, 3, 10], seed=1)
+        [0, 3, 10]
+        """
+        return at("optdp.mechanism.columns:sample")(self, x, size, seed)

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Literal
 
 from flint import arb
 
 from optdp.errors import ProblemError
-from optdp.mechanism.drawing import Drawing, drawing
+from optdp.mechanism.drawing import Drawing, Sampled, drawing
 from optdp.numbers.exact import ball
 from optdp.objects import Public
 
@@ -26,11 +26,10 @@ if TYPE_CHECKING:
 Row = tuple[tuple[int, int], ...]
 Outside = Literal["error", "clamp", "geometric"]
 Bits = Callable[[int], int]
-Column = TypeVar("Column")
 
 
 @dataclass(frozen=True)
-class NoiseMatrix(Public):
+class NoiseMatrix(Sampled, Public):
     """The table of one entity: what is deployed. Usually `solve(problem).mechanism` or `verify(path).matrix`.
 
     Parameters
@@ -134,38 +133,3 @@ class NoiseMatrix(Public):
     def drawing(self) -> Drawing:
         """The integers that releases are drawn with."""
         return drawing(self)
-
-    @overload
-    def sample(self, x: int, size: int = ..., seed: int | None = ...) -> list[int]: ...
-
-    @overload
-    def sample(self, x: Column, size: None = ..., seed: int | None = ...) -> Column: ...
-
-    def sample(self, x: Any, size: int | None = None, seed: int | None = None) -> Any:
-        """Independent releases, drawn with integers only.
-
-        Parameters
-        ----------
-        x : int or column
-            One input; or a column of them: a pandas or polars Series, a numpy array, a list.
-        size : int, optional
-            How many releases of one input, by default 1.
-        seed : int, optional
-            Makes the draws repeatable, for tests: they are then **not private**. Without it randomness comes from the
-            operating system.
-
-        Returns
-        -------
-        list of int, or a column
-            For a column one release for each input; it keeps its type, index and name.
-
-        Examples
-        --------
-        >>> from optdp import Population, SingleLTE, solve
-        >>> matrix = solve(SingleLTE(Population.binomial(10, "0.1"), epsilon=1)).mechanism
-        >>> matrix.sample([0, 3, 10], seed=1)
-        [0, 3, 10]
-        """
-        from optdp.mechanism import columns
-
-        return columns.sample(self, x, size, seed)

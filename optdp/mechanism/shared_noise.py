@@ -22,6 +22,7 @@ from itertools import accumulate
 from flint import arb
 
 from optdp.errors import ArtifactError, ProblemError
+from optdp.kind import at
 from optdp.mechanism.drawing import Drawing, share_drawing
 from optdp.mechanism.matrix import Bits, Row
 from optdp.mechanism.share_cuts import fits
@@ -159,13 +160,12 @@ class SharedNoise(Public):
         Randomness comes from the operating system. A `seed` makes the draws repeatable, for tests: they are then
         **not private**.
         """
-        from optdp.mechanism.columns import repeated
-
         check_whole(size, "size", 0)
         x, source = whole_input(x), Source(seed)
         row, (low, high) = self.row(x), self.outputs
         if fits(self.beta, self.q):
-            return repeated(self.drawing, x, size, source)
+            found: list[int] = at("optdp.mechanism.columns:repeated")(self.drawing, x, size, source)
+            return found
         bits = source.bits
         noise = self.noise.sample(size, bits)
         centres = _draw(self.contracted(x), self.contraction_denominator, size, bits)

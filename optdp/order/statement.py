@@ -50,7 +50,9 @@ def statements(problem: OrderShuffle) -> list[Statement]:
     orders = n * (3 * n + 1) + bool(sizes)
     entries = orders + 3 * n * pairs + n * (n - 1) + pairs + 6 * members + 3 * within + members + len(sizes)
     what = "the order of least sensitivity, in whole numbers"
-    return [Statement("order", what, unknowns, rows, entries, lambda: Program(groups).arrays(), lambda: model(groups))]
+    return [
+        Statement("order", what, unknowns, rows, entries, lambda: OrderProgram(groups).arrays(), lambda: model(groups))
+    ]
 
 
 def model(groups: Groups) -> Any:
@@ -67,7 +69,7 @@ def model(groups: Groups) -> Any:
     return cp.Problem(cp.Minimize(worst), rules)
 
 
-class Program:
+class OrderProgram:
     """The program as arrays: columns, then rows that are added one by one."""
 
     def __init__(self, groups: Groups) -> None:

@@ -35,7 +35,8 @@ from optdp.numbers.exact import log
 from optdp.numbers.ordered import Array, convolve, exp, product, total
 from optdp.programs.backends import chosen
 from optdp.programs.growing import solved
-from optdp.programs.highs import new_highs
+from optdp.programs.highs import add_columns, add_rows, model_of, new_highs
+from optdp.programs.program import LinearProgram
 from optdp.work import check
 from optdp.work.account import Effort
 
@@ -226,19 +227,14 @@ class _Relative:
         # Written for `r`, the chain loses what the floor adds: r <= e^f r' holds for the floor itself.
         right = np.concatenate([np.full(inputs, 1.0 - self.floor * self.outputs), -known])
         limits = np.concatenate([KEPT - self.floor * total(self.given, axis=(1, 2)), np.zeros(chain)])
-        model = highspy.HighsLp()
-        model.num_row_, model.num_col_ = len(right) + len(limits), self.columns
         own, sums = laws * self.outputs, len(self.given)
-        model.col_cost_ = np.concatenate([np.zeros(own), np.full(self.columns - own, self.block.price)])
-        model.col_lower_ = np.zeros(model.num_col_)
-        model.col_upper_ = np.full(model.num_col_, highspy.kHighsInf)
-        model.row_lower_ = np.concatenate([right, np.full(len(limits), -highspy.kHighsInf)])
-        model.row_upper_ = np.concatenate([right, limits])
-        model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        model.a_matrix_.start_ = np.concatenate([np.arange(own + 1), np.full(self.columns - own, own + sums)])
-        model.a_matrix_.index_ = inputs + np.arange(own + sums, dtype=np.int32)
-        model.a_matrix_.value_ = -np.ones(own + sums)
-        self.highs.passModel(model)
+        cost = np.concatenate([np.zeros(own), np.full(self.columns - own, self.block.price)])
+        starts = np.concatenate([np.arange(own + 1), np.full(self.columns - own, own + sums)])
+        matrix = sparse.csc_array(
+            (-np.ones(own + sums), inputs + np.arange(own + sums), starts), (len(right) + len(limits), self.columns)
+        )
+        lower = np.concatenate([right, np.full(len(limits), -np.inf)])
+        self.highs.passModel(model_of(LinearProgram(cost, matrix, lower, np.concatenate([right, limits]))))
 
     def _add_entries(self, wanted: Any) -> None:
         """Columns for the wanted entries that have none yet."""
@@ -264,18 +260,7 @@ class _Relative:
                 rows += [start + (x - 1) * self.outputs + s, start + x * self.outputs + s]
                 values += [above * before, below * behind]
         row, value = np.array(rows).T, np.array(values).T
-        kept = np.abs(value) > SMALLEST
-        starts = np.concatenate([[0], np.cumsum(kept.sum(axis=1))[:-1]])
-        self.highs.addCols(
-            len(fresh),
-            self.cost[x, s],
-            np.zeros(len(fresh)),
-            np.full(len(fresh), highspy.kHighsInf),
-            int(kept.sum()),
-            starts.astype(np.int32),
-            row[kept].astype(np.int32),
-            value[kept],
-        )
+        add_columns(self.highs, self.cost[x, s], row, value, np.abs(value) > SMALLEST)
 
     def _paying(self, patience: float) -> Any:
         """The entries whose reduced cost is negative, a few for each input and output; None if they gain too little.
@@ -334,12 +319,4 @@ class _Relative:
         one, other = a * self.outputs + np.arange(self.outputs), b * self.outputs + np.arange(self.outputs)
         dense, columns = (tables[0] + tables[1], one) if a == b else (np.hstack(tables), np.concatenate([one, other]))
         matrix = sparse.csr_matrix(np.where(np.abs(dense) > SMALLEST, dense, 0.0))
-        self.highs.addRows(
-            len(rows),
-            np.full(len(rows), -highspy.kHighsInf),
-            np.zeros(len(rows)),
-            matrix.nnz,
-            matrix.indptr[:-1].astype(np.int32),
-            columns[matrix.indices].astype(np.int32),
-            matrix.data,
-        )
+        add_rows(self.highs, matrix.indptr, columns[matrix.indices], matrix.data)

@@ -30,10 +30,10 @@ from itertools import pairwise
 from itertools import product as product_of
 from typing import Any
 
-import highspy
 import numpy as np
 import numpy.typing as npt
 from flint import arb
+from scipy import sparse
 
 from optdp.errors import SolverError
 from optdp.mechanism.seeded_maps import SeededMaps, seeded_tables
@@ -44,7 +44,8 @@ from optdp.plan.problem import MultiLTE
 from optdp.plan.seeded_certify import excess, mixtures
 from optdp.programs.backends import chosen
 from optdp.programs.growing import solved
-from optdp.programs.highs import new_highs
+from optdp.programs.highs import add_columns, model_of, new_highs
+from optdp.programs.program import LinearProgram
 from optdp.work import Progress, announce, certifying, check
 
 BITS = 62
@@ -52,8 +53,10 @@ BITS = 62
 STARTS = 24
 """Tuples of maps from which the parties respond to each other in one round; half of them from the best columns."""
 SWEEPS, ROUNDS = 12, 400
-GAP, STALLED, PATIENCE = 1e-4, 1e-4, 20
-"""Pricing ends if nothing saves more than this share of the error, or if so many rounds gained less than that."""
+GAP, STALLED, PATIENCE, FIRST = 1e-4, 1e-4, 20, 120
+"""Pricing ends if nothing saves more than this share of the error, or if so many rounds gained less than that. The
+first gain may take longer: at first one sum has all weight, and a tuple of maps that reaches others is of no use until
+more of them balance it there."""
 ENUMERATED = 20_000
 """Up to so many tuples of maps are all columns."""
 RARE = 1e-7
@@ -371,7 +374,7 @@ def _all_added(laws: Sequence[Array], batch: int = 0) -> Array:
 # ---------------------------------------------------------------------- the program
 
 
-class Program:
+class MapsProgram:
     """The linear program in HiGHS, which columns are added to."""
 
     def __init__(self, search: Search) -> None:
@@ -383,13 +386,9 @@ class Program:
             primal_feasibility_tolerance=TOLERANCE,
             dual_feasibility_tolerance=TOLERANCE,
         )
-        model = highspy.HighsLp()
-        model.num_row_, model.num_col_ = self.rows + 1, 0
-        model.row_lower_ = np.append(np.full(self.rows, -highspy.kHighsInf), 1.0)
-        model.row_upper_ = np.append(np.zeros(self.rows), 1.0)
-        model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        model.a_matrix_.start_ = np.zeros(1, dtype=np.int32)
-        self.highs.passModel(model)
+        lower, upper = np.append(np.full(self.rows, -np.inf), 1.0), np.append(np.zeros(self.rows), 1.0)
+        none = sparse.csc_array((self.rows + 1, 0))
+        self.highs.passModel(model_of(LinearProgram(np.zeros(0), none, lower, upper)))
 
     def add(self, maps: Sequence[Maps]) -> int:
         """Columns for the tuples that are none yet."""
@@ -398,19 +397,8 @@ class Program:
             return 0
         costs, entries = self.search.coefficients([own[fresh] for own in maps])
         values = np.column_stack([entries.reshape(len(fresh), self.rows), np.ones(len(fresh))])
-        kept = np.abs(values) > SMALLEST
-        _, places = np.nonzero(kept)
-        starts = np.concatenate([[0], np.cumsum(kept.sum(axis=1))[:-1]])
-        self.highs.addCols(
-            len(fresh),
-            costs,
-            np.zeros(len(fresh)),
-            np.full(len(fresh), highspy.kHighsInf),
-            int(kept.sum()),
-            starts.astype(np.int32),
-            places.astype(np.int32),
-            values[kept],
-        )
+        places = np.broadcast_to(np.arange(self.rows + 1), values.shape)
+        add_columns(self.highs, costs, places, values, np.abs(values) > SMALLEST)
         return len(fresh)
 
     def solve(self) -> tuple[float, Array, float]:
@@ -435,7 +423,7 @@ def design(problem: MultiLTE, progress: Progress) -> tuple[tuple[SeededMaps, ...
     """
     search = Search.of(problem)
     announce(search.seconds, "A plan with a common word", FITS, progress)
-    program, status = Program(search), "local optimum"
+    program, status = MapsProgram(search), "local optimum"
     try:
         program.add(search.first())
         status = _generate(search, program, progress)
@@ -446,7 +434,7 @@ def design(problem: MultiLTE, progress: Progress) -> tuple[tuple[SeededMaps, ...
         return repaired(search), status
 
 
-def _generate(search: Search, program: Program, progress: Progress) -> str:
+def _generate(search: Search, program: MapsProgram, progress: Progress) -> str:
     errors: list[float] = []
     quiet = 0
     for number in range(ROUNDS):
@@ -461,7 +449,8 @@ def _generate(search: Search, program: Program, progress: Progress) -> str:
         paying = saving < -TOLERANCE
         added = program.add([own[paying] for own in maps]) if paying.any() else 0
         quiet = quiet + 1 if not added or -float(saving.min()) < GAP * error else 0
-        stalled = len(errors) > PATIENCE and errors[-1 - PATIENCE] - error < STALLED * error
+        patience = PATIENCE if errors[0] - error > STALLED * error else FIRST
+        stalled = len(errors) > patience and errors[-1 - patience] - error < STALLED * error
         if quiet >= 3 or stalled:
             return "local optimum"
     return "work limit"

@@ -25,7 +25,6 @@ from functools import cached_property, reduce
 from itertools import combinations
 from random import Random
 
-import highspy
 import numpy as np
 from scipy import sparse
 
@@ -36,7 +35,8 @@ from optdp.plan.parties import Party, parties_of
 from optdp.plan.problem import MultiLTE
 from optdp.programs.backends import chosen
 from optdp.programs.growing import solved
-from optdp.programs.highs import new_highs
+from optdp.programs.highs import model_of, new_highs
+from optdp.programs.program import LinearProgram
 from optdp.work import Progress, check
 from optdp.work.account import Effort
 
@@ -163,26 +163,24 @@ class Small:
         kept = len(self.sums)
         moves = sparse.csc_matrix(np.vstack([self.sums, slopes]))
         matrix = sparse.hstack([moves, -sparse.eye(kept + count, count, k=-kept, format="csc")], format="csc")
-        model = highspy.HighsLp()
-        model.num_row_, model.num_col_ = matrix.shape
-        model.col_cost_ = np.concatenate([costs, np.full(count, price)])
-        model.col_lower_ = np.concatenate([lower, np.zeros(count)])
-        model.col_upper_ = np.concatenate([np.full(size, delta), np.full(count, highspy.kHighsInf)])
-        model.row_lower_ = np.concatenate([np.zeros(kept), np.full(count, -highspy.kHighsInf)])
-        model.row_upper_ = np.concatenate([np.zeros(kept), -beyond])
-        model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        model.a_matrix_.start_, model.a_matrix_.index_ = matrix.indptr, matrix.indices
-        model.a_matrix_.value_ = matrix.data
+        program = LinearProgram(
+            np.concatenate([costs, np.full(count, price)]),
+            matrix,
+            np.concatenate([np.zeros(kept), np.full(count, -np.inf)]),
+            np.concatenate([np.zeros(kept), -beyond]),
+            np.concatenate([lower, np.zeros(count)]),
+            np.concatenate([np.full(size, delta), np.full(count, np.inf)]),
+        )
         left = max(TOO_MUCH - effort.spent, 0) // matrix.shape[0]
         highs = new_highs(simplex_iteration_limit=min(20 * (size + count), left), time_limit=STALLED)
-        highs.passModel(model)
+        highs.passModel(model_of(program))
         answer = solved(highs)
         effort.spent += UNITS_OF_A_LAW * len(self.compared) * self.honest**2
         effort.spent += matrix.shape[0] * (answer.iterations or 0) + matrix.nnz
         values = answer.x
         if values is None or (answer.status != "optimal" and chosen.get().own):
             return None
-        gain = price * float(total(np.maximum(beyond, 0.0))) - float(total(model.col_cost_ * values))
+        gain = price * float(total(np.maximum(beyond, 0.0))) - float(total(program.cost * values))
         moved, begin = [], 0
         for table in tables:
             more = np.maximum(

@@ -101,7 +101,7 @@ def _maps(problem: MultiLTE) -> Iterator[Statement]:
     if refusal(problem, "seeded"):
         return
     search = seeded.Search.of(problem)
-    program = seeded.Program(search)
+    program = seeded.MapsProgram(search)
     program.add(search.first())
     begun = "all tuples of maps" if search.few else "the tuples of maps that it begins with"
     yield _stated("maps", f"seeded: {begun}", held(program.highs), partial(maps_model, search))

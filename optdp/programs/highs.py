@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import sys
 import threading
 import time
@@ -12,15 +11,21 @@ from typing import Any
 
 import highspy
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 import optdp.work as work
 from optdp.errors import ProblemError, SolverError
-from optdp.programs.program import Answer, LinearProgram, Option, Options, Status, verbose
+from optdp.programs.aside import aside
+from optdp.programs.program import Answer, Array, LinearProgram, Mask, Option, Options, Status, verbose
+
+Whole = npt.NDArray[np.signedinteger[Any]]
 
 DEFAULTS: Mapping[str, Option] = {"output_flag": False, "threads": 1}
-LOOK = 0.2
-"""Seconds between two looks at the deadline, where no signal tells of it."""
+DEAF = ("pdlp", "hipdlp")
+"""Methods that look at no limit that is set while they run, or seldom, and ask nobody."""
+LATE = 0.1
+"""Seconds after the deadline at which they end by themselves."""
 
 
 def new_highs(**options: Option) -> highspy.Highs:
@@ -40,47 +45,32 @@ def _print(event: Any) -> None:
 
 
 def run(highs: highspy.Highs) -> None:
-    """Run HiGHS so that a signal or the deadline can end it; what it finds is what `highs.run()` finds.
-
-    While HiGHS runs, Python answers no signal in the thread that called it. So it runs in another one, which costs a
-    tenth of a millisecond. In threads that no signal reaches and that have no deadline it runs as it is.
-    """
-    if threading.current_thread() is not threading.main_thread() and work.remaining() == np.inf:
-        highs.run()
-        return
-    done = threading.Event()
+    """Run HiGHS so that a signal or the deadline can end it; what it finds is what `highs.run()` finds."""
     cancelled = threading.Event()
     limit = highs.getOptionValue("time_limit")[1]
 
     def ask(event: Any) -> None:
         event.data_in.user_interrupt = cancelled.is_set()  # also False: HiGHS keeps what it was told in the last run
 
-    def solve() -> None:
-        try:
-            highs.run()
-        finally:
-            done.set()
+    def cancel() -> None:
+        cancelled.set()
+        highs.setOptionValue("time_limit", 0.0)
 
+    if highs.getOptionValue("solver")[1] in DEAF:
+        highs.setOptionValue("time_limit", min(limit, work.remaining() + LATE))
+        aside(highs.run)
+        return
     # The simplex method looks at its limit in every iteration; the others ask, a few times a second at most.
     asked = (highs.cbIpmInterrupt, highs.cbMipInterrupt)
     for callback in asked:
         callback.subscribe(ask)
     try:
-        with work.held():
-            _thread.start_new_thread(solve, ())
-        try:
-            while not done.wait(LOOK):
-                work.check()
-        except BaseException:
-            with work.held():
-                cancelled.set()
-                highs.setOptionValue("time_limit", 0.0)
-                done.wait()
-                highs.setOptionValue("time_limit", limit)
-            raise
+        aside(highs.run, cancel)
     finally:
         for callback in asked:
             callback.unsubscribe(ask)
+        if cancelled.is_set():
+            highs.setOptionValue("time_limit", limit)
 
 
 def model_of(program: LinearProgram) -> highspy.HighsLp:
@@ -98,6 +88,24 @@ def model_of(program: LinearProgram) -> highspy.HighsLp:
     entries.format_ = highspy.MatrixFormat.kColwise if by_columns else highspy.MatrixFormat.kRowwise
     entries.start_, entries.index_, entries.value_ = program.matrix.indptr, program.matrix.indices, program.matrix.data
     return model
+
+
+def add_columns(highs: highspy.Highs, cost: Array, places: Whole, values: Array, kept: Mask) -> None:
+    """More unknowns, at least 0: for each a row of `values` in the program's rows `places`, where they are `kept`."""
+    count, starts = len(cost), np.concatenate([[0], np.cumsum(kept.sum(axis=1))[:-1]])
+    highs.addCols(
+        count, cost, np.zeros(count), np.full(count, np.inf), int(kept.sum()),
+        starts.astype(np.int32), places[kept].astype(np.int32), values[kept],
+    )  # fmt: skip
+
+
+def add_rows(highs: highspy.Highs, starts: Whole, places: Whole, values: Array) -> None:
+    """More rows, at most 0: for each the `values` of the unknowns `places`, from its start to the next."""
+    count = len(starts) - 1
+    highs.addRows(
+        count, np.full(count, -np.inf), np.zeros(count), len(values),
+        starts[:-1].astype(np.int32), places.astype(np.int32), values,
+    )  # fmt: skip
 
 
 STATUSES: Mapping[highspy.HighsModelStatus, Status] = {

@@ -1,4 +1,4 @@
-"""A shuffle protocol: the integers of its clients, what one message gives away, and what all of them do.
+"""A shuffle protocol: the integers of its clients, what one message reveals, and what all of them do.
 
 **Response** on `m` values: with probability `gamma` a uniform answer, `u m >> 124` for a uniform `u` of 124 bits. It is
 `lambda = m floor(2^124/m) / 2^124` times the ideal law or more, so that `1 - lambda` for each person is paid from

@@ -106,7 +106,7 @@ class Problem:
                        self.tailed, self.never_worse, chain, self.reach, self._watching(fallback))  # fmt: skip
 
     def _watching(self, fallback: Fraction | None) -> list[Observer]:
-        """The observers whose constraints a bound may price, with what a step may give away to each."""
+        """The observers whose constraints a bound may price, with what a step may reveal to each."""
         found = [replace(observer, epsilon=observer.epsilon / self.factor) for observer in self.observers]
         return [*found, Observer((), None, fallback)] if found and fallback is not None else found
 

@@ -23,7 +23,7 @@ NOT_PROMISED = (
     html.term("An observer of single messages", "Unless it says otherwise above, the promise is about all messages "
               "together, in an order that nobody knows. Whoever links a message to its sender sees what stands at "
               "“without the shuffler”, if it stands there."),
-    html.term("A second release", "A second run about the same people is a second release: both together give away "
+    html.term("A second release", "A second run about the same people is a second release: both together reveal "
               "more than this page says."),
     html.term("People who do not keep to the protocol", "They can change the result, and the others then hide among "
               "fewer people: the promise holds for as many as keep to it."),
@@ -108,7 +108,9 @@ def _tile(fact: tuple[str, Cell | str]) -> tuple[str, str, str]:
     if len(figure) > 24:
         figure, _, rest = figure.partition(", ")
         words = f"{rest} {words}".strip()
-    return name, figure, words.strip(" ()")
+    if words.startswith("("):  # (wanted 0.1), up to distance 10
+        words = words[1:].replace(")", "", 1)
+    return name, figure, words.strip()
 
 
 def _facts(sheet: Sheet) -> Html:

@@ -24,8 +24,7 @@ from optdp.numbers.exact import shown
 from optdp.numbers.source import Source
 from optdp.shuffle.claims import sum_error
 from optdp.shuffle.client import WORD, Flips, Response
-from optdp.shuffle.estimators import ESTIMATORS, standard_errors
-from optdp.shuffle.estimators import Response as Channel
+from optdp.shuffle.estimators import ESTIMATORS, KRRChannel, standard_errors
 from optdp.shuffle.format import Deployed
 from optdp.shuffle.messages import Tally
 
@@ -105,7 +104,7 @@ def _sum_of_ones(design: Deployed, tally: Tally) -> dict[str, Any]:
 def _histogram(design: Deployed, counts: Whole) -> dict[str, Any]:
     client, n = design.client, design.n
     assert isinstance(client, Response)
-    channel = Channel(client.values, client.gamma)
+    channel = KRRChannel(client.values, client.gamma)
     chosen = design.data["estimator"]
     found = {name: n * estimator(channel, counts) for name, estimator in ESTIMATORS.items()}
     errors = n * standard_errors(channel, counts)

@@ -57,14 +57,14 @@ Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Response:
+class KRRChannel:
     """Randomized response on `k` values: with probability `gamma` a uniform answer, else the true one."""
 
     k: int
     gamma: Fraction
 
 
-def invert(channel: Response, counts: npt.ArrayLike) -> Array:
+def invert(channel: KRRChannel, counts: npt.ArrayLike) -> Array:
     """The unbiased estimate of the shares; they sum to 1, and may be negative."""
     seen, share = np.asarray(counts, dtype=float), float(channel.gamma)
     found: Array = (seen / seen.sum() - share / channel.k) / (1.0 - share)
@@ -80,12 +80,12 @@ def project(law: Array) -> Array:
     return found
 
 
-def inverted_and_projected(channel: Response, counts: npt.ArrayLike) -> Array:
+def inverted_and_projected(channel: KRRChannel, counts: npt.ArrayLike) -> Array:
     """The projection of the inverted estimate."""
     return project(invert(channel, counts))
 
 
-def likely(channel: Response, counts: npt.ArrayLike) -> Array:
+def likely(channel: KRRChannel, counts: npt.ArrayLike) -> Array:
     """The law under which the reports are likeliest."""
     seen, share = np.asarray(counts, dtype=float), float(channel.gamma)
     offset = share / (channel.k * (1.0 - share))
@@ -98,7 +98,7 @@ def likely(channel: Response, counts: npt.ArrayLike) -> Array:
     return found
 
 
-def standard_errors(channel: Response, counts: npt.ArrayLike) -> Array:
+def standard_errors(channel: KRRChannel, counts: npt.ArrayLike) -> Array:
     """For every bin the standard error of its inverted share, for fixed data: the plug-in variance is unbiased."""
     seen, share = np.asarray(counts, dtype=float), float(channel.gamma)
     n, each = seen.sum(), share / channel.k
@@ -107,7 +107,7 @@ def standard_errors(channel: Response, counts: npt.ArrayLike) -> Array:
     return found
 
 
-ESTIMATORS: dict[str, Callable[[Response, npt.ArrayLike], Array]] = {
+ESTIMATORS: dict[str, Callable[[KRRChannel, npt.ArrayLike], Array]] = {
     "likelihood": likely,
     "projection": inverted_and_projected,
     "inversion": invert,
@@ -207,7 +207,7 @@ def compare_with_central(
         noise, q = rng.standard_normal(k), math.exp(-level / 2.0)
         geometric = rng.geometric(1.0 - q, k) - rng.geometric(1.0 - q, k)
         found = {"reports": reported / n}
-        found |= {name: estimate(Response(k, gamma), reported) for name, estimate in ESTIMATORS.items()}
+        found |= {name: estimate(KRRChannel(k, gamma), reported) for name, estimate in ESTIMATORS.items()}
         found |= {
             "gaussian": (held + worst * noise) / n,
             "gaussian-projected": project((held + worst * noise) / n),

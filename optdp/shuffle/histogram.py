@@ -44,7 +44,7 @@ from optdp.numbers.source import Source
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Sheet, figure
 from optdp.shuffle import SAVE
-from optdp.shuffle.estimators import ESTIMATORS, Array, Response, standard_errors
+from optdp.shuffle.estimators import ESTIMATORS, Array, KRRChannel, standard_errors
 from optdp.shuffle.gamma import check_messages, check_rows, deployed, eps0_of, gamma_of, private_gamma, promised
 from optdp.work import Progress, silent
 
@@ -145,9 +145,6 @@ class HistogramSolution(Outcome):
     lower: float | None  # some data set breaks every smaller epsilon at this delta
     standard_error: float
     gaussian_sigma: float
-    seconds: float
-    status: str
-    note: str
     told = ("status", "problem.n", "problem.k", "epsilon", "delta", "lower", "standard_error")
     drawing = "optdp.shuffle.pictures:of_histogram"
 
@@ -333,7 +330,7 @@ class HistogramProtocol:
         found = check_messages(messages, self.k)
         check_rows(len(found), self.n)
         reported = np.bincount(found, minlength=self.k)
-        channel = Response(self.k, self.gamma)
+        channel = KRRChannel(self.k, self.gamma)
         order = sorted(ESTIMATORS, key=lambda name: name != self.estimator)
         estimates = {name: self.n * ESTIMATORS[name](channel, reported) for name in order}
         errors = self.n * standard_errors(channel, reported)

@@ -41,7 +41,7 @@ from optdp.outcome import Outcome
 from optdp.sheet import Cell, Sheet, between, figure
 from optdp.shuffle import SAVE
 from optdp.shuffle.gamma import check_messages, check_rows, deployed, eps0_of, private_gamma, promised
-from optdp.shuffle.summation import LARGEST_K, Chosen, best_k, least_n, lower_mse, mse, theorem_1, theorem_3
+from optdp.shuffle.summation import LARGEST_K, Tuning, best_k, least_n, lower_mse, mse, theorem_1, theorem_3
 from optdp.work import Progress, silent
 
 _MEANING = (
@@ -182,12 +182,9 @@ class RealSumSolution(Outcome):
     mse: float
     lower_mse: float  # no single-message protocol that is (epsilon, delta)-DP is below
     theorem_3: float
-    theorem_1: Chosen | None
-    printed: Chosen | None
+    theorem_1: Tuning | None
+    printed: Tuning | None
     central_mse: float
-    seconds: float
-    status: str
-    note: str
     told = ("status", "n", "k", "epsilon", "delta", "mse", "lower_mse", "central_mse")
     drawing = "optdp.shuffle.pictures:of_real_sum"
 

@@ -94,7 +94,7 @@ def printed_mse(n: float, k: float | Array, gamma: float | Array) -> Any:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Tuning:
     """A `k`, its gamma in floats, and the mean squared error of the sum of numbers in [0, 1]."""
 
     k: int
@@ -102,7 +102,7 @@ class Chosen:
     mse: float
 
 
-def theorem_1(n: int, epsilon: float, delta: float, k: int | None = None, printed: bool = False) -> Chosen | None:
+def theorem_1(n: int, epsilon: float, delta: float, k: int | None = None, printed: bool = False) -> Tuning | None:
     """The best k with gamma as Theorem 1 has it for k+1 values; None if it allows none, as for epsilon above 1."""
     if epsilon > 1.0:
         return None
@@ -113,20 +113,20 @@ def theorem_1(n: int, epsilon: float, delta: float, k: int | None = None, printe
         return None
     values = (printed_mse if printed else mse)(n, ks, least * (ks + 1.0))
     best = int(np.argmin(values))
-    return Chosen(int(ks[best]), least * (int(ks[best]) + 1), float(values[best]))
+    return Tuning(int(ks[best]), least * (int(ks[best]) + 1), float(values[best]))
 
 
 @lru_cache(maxsize=4096)
-def at(n: int, k: int, epsilon: Fraction, delta: Fraction) -> Chosen:
+def at(n: int, k: int, epsilon: Fraction, delta: Fraction) -> Tuning:
     """The least gamma for one k."""
     gamma = least_gamma(n, k + 1, epsilon, delta)
-    return Chosen(k, gamma, mse(n, k, gamma))
+    return Tuning(k, gamma, mse(n, k, gamma))
 
 
-def best_k(n: int, epsilon: Fraction, delta: Fraction, start: int = 0, progress: Progress = silent) -> Chosen:
+def best_k(n: int, epsilon: Fraction, delta: Fraction, start: int = 0, progress: Progress = silent) -> Tuning:
     """The k with the least error, by the search of the module's text; `start` is a guess."""
 
-    def tried(k: int) -> Chosen:
+    def tried(k: int) -> Tuning:
         progress(f"trying k = {k:,} for {n:,} people")
         return at(n, k, epsilon, delta)
 

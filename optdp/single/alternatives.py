@@ -50,12 +50,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optdp.errors import ProblemError
 from optdp.numbers.exact import geometric_ratio, precision, show, there
 from optdp.numbers.ordered import Array, convolve, dot, geometric
 from optdp.numbers.pmf import BinomialPmf, Pmf
 from optdp.people.population import Population
-from optdp.single.baseline import CLAMPED_LIMIT
 from optdp.single.problem import Objective, SingleLTE
 from optdp.single.window import likely
 
@@ -187,34 +185,6 @@ def ordinary_best(problem: SingleLTE, objective: Objective | None = None) -> flo
     targets = found.targets(objective or problem.objective)
     errors = found.errors(targets, objective or problem.objective)
     return dot(found.chances, errors)
-
-
-def ordinary_table(problem: SingleLTE, objective: Objective | None = None) -> Array | None:
-    """The mechanism of `ordinary_best`: a row of probabilities of the outputs `0..last` for each input `0..last`.
-
-    In floating point: before anybody deploys it, it has to be rounded and certified.
-
-    Examples
-    --------
-    >>> from optdp import Population, SingleLTE
-    >>> from optdp.single.alternatives import ordinary_table
-    >>> ordinary_table(SingleLTE(Population.binomial(4, "0.5"), epsilon="0.7")).round(3).tolist()[0]
-    [0.0, 0.835, 0.083, 0.082, 0.0]
-    """
-    if problem.last > CLAMPED_LIMIT:
-        raise ProblemError(f"A full table is written for sums up to {CLAMPED_LIMIT}. Found {problem.last}.")
-    found = _Posteriors.of(problem)
-    if found is None:
-        return None
-    size, first = problem.last + 1, found.first
-    q, places, powers = found.q, np.arange(size), geometric(found.q, size)
-    noise = found.rest / (1 + q) * powers[np.abs(places[:, None] - places)]
-    noise[:, 0], noise[:, -1] = powers / (1 + q), powers[::-1] / (1 + q)
-    targets = found.targets(objective or problem.objective) + first
-    table: Array = np.zeros((size, size))
-    for s, column in enumerate(noise.T):
-        table[:, targets[min(max(s - first, 0), len(targets) - 1)]] += column
-    return table
 
 
 def readings(problem: SingleLTE, first: int, size: int) -> Whole:

@@ -29,7 +29,7 @@ from optdp.numbers.exact import log
 from optdp.numbers.ordered import exp, geometric, powers, times
 from optdp.single.bound import Draft, Prices
 from optdp.single.lp import NoiseLP
-from optdp.single.newton import Model, Newton, Point, Residuals
+from optdp.single.newton import Model, Newton, Point, PointResiduals
 
 LARGEST = 1200
 """The most inputs; time grows with the third power of their number."""
@@ -122,7 +122,7 @@ def _iterate(model: Model, progress: Callable[[str], None]) -> tuple[Point | Non
     point, best, least, stalled = _start(model), None, math.inf, 0
     try:
         for iteration in range(ITERATIONS):
-            residuals = Residuals.of(model, point)
+            residuals = PointResiduals.of(model, point)
             merit = max(abs(residuals.gap) / GAP, residuals.infeasible / RESIDUAL)
             if not math.isfinite(merit):
                 return best, least, "numerical trouble"

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from optdp import work
 from optdp.errors import SolverError
 from optdp.numbers.ordered import exp, product
-from optdp.programs.highs import model_of, new_highs
+from optdp.programs.highs import add_rows, model_of, new_highs
 from optdp.single.bound import Draft
 from optdp.single.chain import solve_chain
 from optdp.single.core import Core, check_memory, entries_of, run_until_told, trusted
@@ -134,12 +134,8 @@ class Cutting:
             self.cuts.append((pair, vertex, way, s))
             self.sizes.append(largest)
         self.known.update(cuts)
-        count = len(starts) - 1
-        if count:
-            self.highs.addRows(
-                count, np.full(count, -highspy.kHighsInf), np.zeros(count), starts[-1],
-                np.array(starts[:-1], np.int32), np.concatenate(index).astype(np.int32), np.concatenate(value),
-            )  # fmt: skip
+        if index:
+            add_rows(self.highs, np.array(starts), np.concatenate(index), np.concatenate(value))
 
 
 def _broken(pairs: Sequence[ShiftPair], table: Array, least: float) -> Iterator[tuple[float, Cut]]:

@@ -39,11 +39,8 @@ class Designed(Outcome, Generic[P, C]):
     certificate: C
     lower_bound: Fraction | None
     """Proved: nothing that the problem admits does better. In units of the objective; None if nothing was proved."""
-    status: str
-    note: str
     backend: str
     engine: str
-    seconds: float
     prices: Prices | WithDocument | None = None
 
     @property

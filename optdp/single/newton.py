@@ -112,7 +112,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Residuals:
+class PointResiduals:
     """By how much a point misses each equation, and what it is worth."""
 
     dual: Array
@@ -124,7 +124,7 @@ class Residuals:
     """What the gap is relative to."""
 
     @staticmethod
-    def of(model: Model, point: Point) -> Residuals:
+    def of(model: Model, point: Point) -> PointResiduals:
         v, u = point.prices[:2]
         reduced = model.cost + outer_sum(model.gaps.T, u) - model.slopes_transposed(v)
         limits = [model.slopes(point.r), -times(model.gaps.T, point.r)]
@@ -135,7 +135,7 @@ class Residuals:
             limits.append(model.cap - model.error(point.r))
             paid = dot(z, model.cap)
         objective = float((model.cost * point.r).sum())
-        return Residuals(
+        return PointResiduals(
             dual=reduced - point.y[:, None],
             sums=model.mass - point.r.sum(axis=1),
             slacks=[limit - slack for limit, slack in zip(limits, point.slacks, strict=True)],
@@ -273,7 +273,7 @@ class Newton:
     the prices down at a gap of 1e-4.
     """
 
-    def __init__(self, model: Model, point: Point, residuals: Residuals) -> None:
+    def __init__(self, model: Model, point: Point, residuals: PointResiduals) -> None:
         self.model, self.point, self.residuals = model, point, residuals
         gaps, size = model.gaps, len(model.mass)
         (k, t), (v, u) = point.slacks[:2], point.prices[:2]

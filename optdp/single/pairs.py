@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from optdp import work
 from optdp.errors import ProblemError, SolverError
-from optdp.programs.highs import new_highs, run
+from optdp.programs.highs import add_columns, new_highs, run
 from optdp.single.bound import Draft, Prices, estimate
 from optdp.single.lp import NoiseLP, pair_seconds
 
@@ -273,10 +273,7 @@ def _generate(
     missing = len(troubled)
     worth = grid.cost[troubled] + np.abs(grid.gaps[:, troubled]).max(axis=0)
     dear = 50.0 * worth * max(10.0, float(np.ptp(grid.x))) ** grid.power
-    highs.addCols(
-        missing, dear, np.zeros(missing), np.full(missing, inf), missing,
-        np.arange(missing, dtype=np.int32), troubled.astype(np.int32), np.ones(missing),
-    )  # fmt: skip
+    add_columns(highs, dear, troubled[:, None], np.ones((missing, 1)), np.ones((missing, 1), bool))
     columns: list[Pairs] = []
     seen: set[tuple[int, int, float]] = set()
 
@@ -331,17 +328,12 @@ def _generate(
 
 
 def _add_columns(highs: highspy.Highs, grid: InputGrid, new: Pairs) -> None:
-    size, count = len(grid.x), len(new.i)
+    size = len(grid.x)
     error_i, error_j = np.abs(new.s - grid.x[new.i]), np.abs(new.s - grid.x[new.j])
     cost = new.a * grid.cost[new.i] * error_i**grid.power + new.b * grid.cost[new.j] * error_j**grid.power
     index = np.stack([new.i, new.j, size + new.i, size + new.j], axis=1)
     value = np.stack([new.a, new.b, new.a * error_i, new.b * error_j], axis=1)
-    kept = value != 0
-    starts = np.concatenate([[0], np.cumsum(kept.sum(axis=1))[:-1]])
-    highs.addCols(
-        count, cost, np.zeros(count), np.full(count, highspy.kHighsInf), int(kept.sum()),
-        starts.astype(np.int32), index[kept].astype(np.int32), value[kept],
-    )  # fmt: skip
+    add_columns(highs, cost, index, value, value != 0)
 
 
 def _refine(coarse: InputGrid, fine: InputGrid, y: Array, z: Array, used: Pairs) -> Pairs:

@@ -122,7 +122,7 @@ class Solution(Designed[SingleLTE, Certificate]):
 
     @cached_property
     def over_time(self) -> OverTime | None:
-        """What all releases together give away, proved from the ordinary epsilon of one; None without a total."""
+        """What all releases together reveal, proved from the ordinary epsilon of one; None without a total."""
         return OverTime.of(self.problem, self.certificate.ordinary_epsilon)
 
     def summary(self) -> dict[str, Any]:

@@ -101,20 +101,26 @@ def krr_blanket(eps0: Number | arb, k: int, bits: int = BITS) -> BallCells:
     """k-ary randomized response and its blanket: an upper bound for every data set."""
     _at_least(k, 2)
     with precision(bits):
-        p = _exponential(eps0, "eps0")
-        c = 1 / (p + (k - 1))
-        rest = c * (k - 2)
-        return ball_cells((p * c, c, rest), (c, p * c, rest), (c, c, rest), bits)
+        true, false = _answers(eps0, k)
+        rest = false * (k - 2)
+        return ball_cells((true, false, rest), (false, true, rest), (false, false, rest), bits)
 
 
 def krr_alike(eps0: Number | arb, k: int, bits: int = BITS) -> BallCells:
     """k-ary randomized response where all others hold one third value: exact for that data set."""
     _at_least(k, 3)
     with precision(bits):
-        p = _exponential(eps0, "eps0")
-        c = 1 / (p + (k - 1))
-        rest = c * (k - 3)
-        return ball_cells((p * c, c, c, rest), (c, p * c, c, rest), (c, c, p * c, rest), bits)
+        true, false = _answers(eps0, k)
+        rest = false * (k - 3)
+        laws = ((true, false, false, rest), (false, true, false, rest), (false, false, true, rest))
+        return ball_cells(*laws, bits)
+
+
+def _answers(eps0: Number | arb, k: int) -> tuple[arb, arb]:
+    """The probabilities of the true answer and of each other one."""
+    p = _exponential(eps0, "eps0")
+    false = 1 / (p + (k - 1))
+    return p * false, false
 
 
 def channel(matrix: Sequence[Sequence[Fraction]], x: int, x2: int, y: int, bits: int = BITS) -> BallCells:

@@ -430,6 +430,11 @@ def at_the_edge(document: Document, random: Random, path: Path) -> None:
             document["problem"]["epsilon"] = text
 
 
+def refused(found: Counter[str], error: OptdpError) -> None:
+    found["refused"] += 1
+    found["odd refusals"] += not (isinstance(error, ArtifactError | CertificateError) and str(error).isprintable())
+
+
 def tally(folder: Path, seed: int, count: int) -> Counter[str]:
     """How many of `count` forged single artifacts are refused, accepted and true, accepted and untrue."""
     random, found = Random(seed), Counter[str]()
@@ -448,10 +453,7 @@ def tally(folder: Path, seed: int, count: int) -> Counter[str]:
         try:
             verify(path)
         except OptdpError as error:
-            found["refused"] += 1
-            found["odd refusals"] += not (
-                isinstance(error, ArtifactError | CertificateError) and str(error).isprintable()
-            )
+            refused(found, error)
         else:
             wrong = untrue(path)
             found["accepted and untrue" if wrong else "accepted and true"] += 1
@@ -513,10 +515,7 @@ def tally_plans(folder: Path, seed: int, count: int) -> Counter[str]:
         try:
             verify_plan(place)
         except OptdpError as error:
-            found["refused"] += 1
-            found["odd refusals"] += not (
-                isinstance(error, ArtifactError | CertificateError) and str(error).isprintable()
-            )
+            refused(found, error)
         else:
             real = plans.Real(forgery) if method == "joint" else plans.RealShares(forgery)
             wrong = real.broken_claims(forgery)

@@ -10,7 +10,7 @@ import numpy as np
 
 from optdp.order.mechanism import Groups, Whole, sensitivity
 from optdp.order.search import lower_bound
-from optdp.order.statement import Program
+from optdp.order.statement import OrderProgram
 from optdp.programs.highs import model_of, new_highs, run
 
 WHOLE = 1e-6
@@ -36,7 +36,7 @@ def branched(groups: Groups, seconds: float, start: Whole | None = None) -> Exac
     floor = lower_bound(groups, min(15.0, seconds))
     if floor >= value:
         return Exact(known, value, value)
-    program = Program(groups)
+    program = OrderProgram(groups)
     highs = new_highs(time_limit=float(seconds), mip_rel_gap=0.0, mip_abs_gap=0.5)
     highs.passModel(model_of(program.arrays(floor, value - 1)))
     run(highs)

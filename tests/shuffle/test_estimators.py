@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from optdp import iterative_bayesian_update
-from optdp.shuffle.estimators import ESTIMATORS, Response, invert, likely, project, standard_errors
+from optdp.shuffle.estimators import ESTIMATORS, KRRChannel, invert, likely, project, standard_errors
 from tests.people.likelihood import log_likelihood
 
 
-def table(channel: Response) -> NDArray[np.float64]:
+def table(channel: KRRChannel) -> NDArray[np.float64]:
     """Randomized response as a table of probabilities."""
     share = float(channel.gamma)
     return (1.0 - share) * np.eye(channel.k) + share / channel.k
@@ -24,7 +24,7 @@ def table(channel: Response) -> NDArray[np.float64]:
 
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=9).filter(sum), st.fractions(0, Fraction(19, 20)))
 def test_randomized_response_needs_no_matrix(counts: list[int], gamma: Fraction) -> None:
-    channel = Response(len(counts), gamma)
+    channel = KRRChannel(len(counts), gamma)
     matrix, n = table(channel), sum(counts)
     inverse = np.linalg.inv(matrix)
     inverted = counts @ inverse / n
@@ -66,7 +66,7 @@ def test_projection_by_a_solver() -> None:
 
 def test_unbiased_and_standard_errors_hold_for_fixed_data() -> None:
     rng, held, runs = np.random.default_rng(5), np.array([700, 250, 50]), 20_000
-    channel = Response(3, Fraction(1, 3))
+    channel = KRRChannel(3, Fraction(1, 3))
     matrix = table(channel)
     counts = sum(rng.multinomial(m, row, runs) for m, row in zip(held, matrix, strict=True))
     estimates = np.array([invert(channel, one) for one in counts])
@@ -84,7 +84,7 @@ def test_unbiased_and_standard_errors_hold_for_fixed_data() -> None:
 def test_projection_and_likelihood_are_better() -> None:
     rng, k, n = np.random.default_rng(3), 50, 2000
     law = 0.5 ** np.arange(1, k + 1)
-    held, channel = np.floor(n * law).astype(int), Response(k, Fraction(1, 2))
+    held, channel = np.floor(n * law).astype(int), KRRChannel(k, Fraction(1, 2))
     held[0] += n - held.sum()
     errors = dict.fromkeys(ESTIMATORS, 0.0)
     for _ in range(20):
@@ -98,7 +98,7 @@ def test_projection_and_likelihood_are_better() -> None:
 def test_many_values_take_no_matrix() -> None:
     k = 100_000
     counts = np.arange(k) % 7
-    channel = Response(k, Fraction(1, 4))
+    channel = KRRChannel(k, Fraction(1, 4))
     for estimate in ESTIMATORS.values():
         assert estimate(channel, counts).sum() == pytest.approx(1)
     assert len(standard_errors(channel, counts)) == k

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 import optdp.single.chain as chain_module
 from optdp import Population, ProblemError, SingleLTE
@@ -16,6 +15,7 @@ from optdp.numbers.exact import precision
 from optdp.single.bound import Draft, lower_bound
 from optdp.single.chain import solve_chain
 from optdp.single.lp import NoiseLP, formulate
+from tests.single.plain import plain_optimum
 
 HALF = Fraction(1, 2)
 POPULATIONS: dict[str, list[Population]] = {
@@ -66,14 +66,6 @@ def check(lp: NoiseLP, draft: Draft, gap: float = 1e-6) -> float:
     value, bound = value_of(lp, draft), float(lower_bound(lp, draft.prices))
     assert value - bound <= gap * value
     return value
-
-
-def plain_optimum(lp: NoiseLP) -> float:
-    plain = lp.to_program()
-    rows, equal = plain.matrix.tocsr(), plain.lower == plain.upper
-    found = linprog(plain.cost, rows[~equal], plain.upper[~equal], rows[equal], plain.upper[equal], method="highs")
-    assert found.status == 0, found.message
-    return float(found.fun) + lp.constant
 
 
 @pytest.mark.parametrize("name", POPULATIONS)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 import optdp.single.core as core_module
 from optdp import Population, ProblemError, SingleLTE
@@ -18,6 +17,7 @@ from optdp.numbers.exact import precision
 from optdp.single.bound import Draft, lower_bound
 from optdp.single.core import solve_core
 from optdp.single.lp import NoiseLP, formulate
+from tests.single.plain import plain_optimum
 
 HALF = Fraction(1, 2)
 POPULATIONS: dict[str, list[Population]] = {
@@ -53,14 +53,6 @@ def table_of(lp: NoiseLP, draft: Draft) -> np.ndarray:
 
 def value_of(lp: NoiseLP, table: np.ndarray) -> float:
     return float((lp.cost[:, None] * lp.distances**lp.power * table).sum()) + lp.constant
-
-
-def plain_optimum(lp: NoiseLP) -> float:
-    plain = lp.to_program()
-    rows, equal = plain.matrix.tocsr(), plain.lower == plain.upper
-    found = linprog(plain.cost, rows[~equal], plain.upper[~equal], rows[equal], plain.upper[equal], method="highs")
-    assert found.status == 0, found.message
-    return float(found.fun) + lp.constant
 
 
 def check(lp: NoiseLP, draft: Draft, gap: float = 1e-6) -> float:

@@ -40,9 +40,6 @@ class MetricSolution(Outcome):
     rmse: float
     truncation: float
     theorems: tuple[Theorem, ...]
-    status: str
-    note: str
-    seconds: float
     told = ("status", "n", "epsilon", "problem.delta", "local_epsilon", "mae", "rmse", "bits_per_user")
     drawing = "optdp.shuffle.pictures:of_metric"
 

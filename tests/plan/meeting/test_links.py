@@ -64,13 +64,18 @@ def accept(_: Link, __: str) -> bool:
 def joined(one: ssl.SSLContext, other: ssl.SSLContext, allowance: int = 4096) -> tuple[Link, Link]:
     """A caller and a listener that have shaken hands, or tried to."""
     caller, listener = Link(one, True, allowance, accept), Link(other, False, allowance, accept)
-    ends = Wire(), Wire()
-    caller.connection_made(ends[0])
-    listener.connection_made(ends[1])
+    ends = connected(caller, listener)
     for _ in range(5):
         listener.data_received(ends[0].take())
         caller.data_received(ends[1].take())
     return caller, listener
+
+
+def connected(caller: Link, listener: Link) -> tuple[Wire, Wire]:
+    ends = Wire(), Wire()
+    caller.connection_made(ends[0])
+    listener.connection_made(ends[1])
+    return ends
 
 
 def pass_on(one: Link, other: Link) -> None:
@@ -141,9 +146,7 @@ def test_a_key_that_another_key_has_signed_is_not_that_key(keys: list[Key], tmp_
     async def go() -> None:
         caller = Link(fake.caller(keys[1].fingerprint), True, 4096, accept)
         listener = Link(keys[1].listener(list(pinned)), False, 4096, lambda _, found: found in pinned)
-        ends = Wire(), Wire()
-        caller.connection_made(ends[0])
-        listener.connection_made(ends[1])
+        ends = connected(caller, listener)
         for _ in range(5):
             listener.data_received(ends[0].take())
             caller.data_received(ends[1].take())
@@ -412,6 +415,14 @@ def test_malformed_openings(keys: list[Key], tries: int) -> None:
     assert min(seen.values()) > tries / 50
 
 
+async def hung_up(met: Meeting, found: list[Link]) -> None:
+    for task in met.tasks:
+        task.cancel()
+    for link in found:
+        link.close()
+    await asyncio.sleep(0)
+
+
 def test_strangers_do_not_pile_up(keys: list[Key]) -> None:
     """Only so many connections without a key are kept; the oldest goes first."""
 
@@ -425,11 +436,7 @@ def test_strangers_do_not_pile_up(keys: list[Key]) -> None:
         alive = [not link.lost.done() for link in found]
         assert alive == [False] * (300 - meeting._MOST_STRANGERS) + [True] * meeting._MOST_STRANGERS
         assert len(met.every_link) <= meeting._MOST_STRANGERS + 1
-        for task in met.tasks:
-            task.cancel()
-        for link in found:
-            link.close()
-        await asyncio.sleep(0)
+        await hung_up(met, found)
 
     asyncio.run(go())
 
@@ -455,11 +462,7 @@ def test_who_shows_a_key_and_says_nothing_does_not_pile_up(keys: list[Key]) -> N
         alive = [not link.lost.done() for link in found]
         assert alive == [False] * (2 * meeting._MOST_SILENT) + [True] * meeting._MOST_SILENT
         met.closed = True
-        for task in met.tasks:
-            task.cancel()
-        for link in found:
-            link.close()
-        await asyncio.sleep(0)
+        await hung_up(met, found)
 
     asyncio.run(go())
 
