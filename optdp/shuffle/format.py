@@ -32,6 +32,7 @@ from optdp.shuffle import histogram, real_sum
 from optdp.shuffle import turnout as turnouts
 from optdp.shuffle.claims import (
     check_figures,
+    covers,
     design_of,
     histogram_error,
     metric_figures,
@@ -305,10 +306,12 @@ def _metric_form(document: Mapping[str, Any]) -> tuple[Client, Mapping[str, Any]
     least = _whole(claim["honest"], "honest", 1 if claim["shuffler"] == "honest" else n, n)
     _meaning(claim, metric.meaning(claim["shuffler"], least == n))
     profile = claim["profile"]
-    if not isinstance(profile, list) or (client.dimensions == 1 and len(profile) != furthest):
+    if not isinstance(profile, list) or not profile or (client.dimensions == 1 and len(profile) != furthest):
         raise refused("profile must be a list with an entry for each distance", shown(profile))
     for text in (*profile, *(claim[name] for name in sorted(names - {"profile"}))):
         _decimal(text)
+    if not all(covers(Fraction(claim["epsilon"]), Fraction(text)) for text in profile):
+        raise refused("epsilon must be at least that at every distance", shown(claim["epsilon"]))
     _between(claim["delta"], "delta", Fraction(1, 10**12), Fraction(1, 2))
     if client.dimensions == 2 and len(profile) > 4 * LARGEST_DISTANCE:
         raise refused("profile must be of distances that can be looked at", f"{len(profile)} of them")
