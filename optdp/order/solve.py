@@ -283,8 +283,8 @@ class OrderSolution(Outcome):
         groups = self.problem.groups
         lines = {
             "sensitivity, exact": self.sensitivity,
-            "E's bound for it": self.paper_sensitivity,
-            "no order is below": self.lower_bound,
+            "the paper's bound": self.paper_sensitivity,
+            "lower bound": self.lower_bound,
         }
         worst = max(1, *lines.values())
         bars = [
@@ -295,7 +295,7 @@ class OrderSolution(Outcome):
             ("groups", f"{len(groups):,}, the largest of {int(groups.sizes.max(initial=0)):,} records"),
             ("order", Cell(self.ordering, "strong", after=f", width {self.width:,}")),
             *bars,
-            ("theta", f"{self.theta:.9g}  (by E's bound {self.paper_theta:.9g})"),
+            ("theta", f"{self.theta:.9g}  (by the paper's bound {self.paper_theta:.9g})"),
             ("pairs reversed", f"{100 * self.reversed_pairs:.3g} %  (by a uniform shuffle 50 %)"),
         )
         return Sheet(facts, meaning=self.problem.meaning)

@@ -43,7 +43,7 @@ def _quanta(parts: tuple[int, ...], quantum: int) -> list[Fraction]:
 def _coarse(n: int, k: int, quantum: int, furthest: int, beta: Fraction = Fraction(1), eps: str = "1") -> Coarse:
     shares = Shares(n, beta, geometric_ratio(Fraction(eps)))
     c = shares.padding(Fraction(1, 10**9))
-    return Coarse(Released(shares, c, quanta(furthest, quantum, 1e-4), 1e-4, furthest), k, quantum)
+    return Coarse(Released(shares, c, quanta(furthest, quantum, 1e-4), 1e-4, min(n, furthest)), k, quantum)
 
 
 @pytest.mark.parametrize(("n", "k", "quantum"), [(1, 7, 3), (2, 5, 2), (3, 4, 2), (3, 6, 3), (4, 4, 4), (9, 3, 3)])
@@ -134,6 +134,34 @@ def test_close_to_brute_force(mechanism: str, n: int, k: int, quantum: int, nois
     assert np.median(factors) < 1.02
 
 
+FEWER = [
+    (3, 2, 4, 2, "1", "0.7", 1e-2, "1e-9"), (3, 1, 4, 3, "3/5", "1", 0.03, "3e-3"), (2, 1, 7, 4, "1", "2", 0.1, "0.05"),
+    (4, 2, 3, 2, "1/2", "1.5", 1e-3, "1e-4"), (4, 3, 4, 4, "1/3", "0.7", 0.1, "1e-3"),
+    (3, 1, 5, 2, "1/7", "2", 0.1, "1e-2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("n", "fewest", "k", "quantum", "beta", "noise", "delta", "share"), FEWER)
+def test_fewer_who_add_noise_by_brute_force(
+    n: int, fewest: int, k: int, quantum: int, beta: str, noise: str, delta: float, share: str
+) -> None:
+    """All pairs of data sets of so many people or more, also if they truncate: never below; close if no more move."""
+    shares = Shares(fewest, Fraction(beta), geometric_ratio(Fraction(noise)), proved=True)
+    c, furthest = shares.padding(Fraction(share)), n * k
+    released = Released(shares, c, quanta(furthest, quantum, delta), delta, min(n, furthest))
+    coarse, factors = Coarse(released, k, quantum), []
+    laws = brute_force.padded_laws(k, c, shares.beta, shares.q, quantum)
+    for people in range(fewest, n + 1):
+        for distance, truth in brute_force.losses_by_distance(laws, people, delta).items():
+            claim = coarse.loss(int(distance), delta)
+            assert truth * (1 - 1e-9) <= claim
+            if people == fewest and distance <= fewest and Fraction(share) < Fraction(delta) / 10**6:
+                assert claim <= truth * 1.05
+            if truth:
+                factors.append(claim / truth)
+    assert min(factors) < 3
+
+
 @pytest.mark.parametrize(("mechanism", "noise", "quantum", "far"), [
     ("geo", "2", 10, (1, 2, 7, 10, 50, 99, 100, 230, 1000)), ("geo", "0.5", 100, (1, 3, 30, 99, 400)),
     ("sgdl", "1", 10, (1, 2, 10)),
@@ -144,7 +172,7 @@ def test_a_hundred_people(mechanism: str, noise: str, quantum: int, far: tuple[i
     beta = Fraction(1) if mechanism == "geo" else Fraction(1, n)
     shares = Shares(n, beta, geometric_ratio(Fraction(noise)), proved=True)
     c, furthest = shares.padding(Fraction(1, 10**13)), max(far)
-    released = Released(shares, c, quanta(furthest, quantum, delta), delta, furthest)
+    released = Released(shares, c, quanta(furthest, quantum, delta), delta, min(n, furthest))
     coarse, free = Coarse(released, k, quantum), np.exp(released.full.log_p)
     law = np.concatenate((free[:0:-1], free))
     for distance in far:

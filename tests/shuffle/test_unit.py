@@ -13,7 +13,7 @@ import pytest
 
 from optdp import MetricShuffle, ProblemError, solve
 from optdp.artifact import OpenedShuffle, open_artifact
-from optdp.errors import CertificateError
+from optdp.errors import ArtifactError, CertificateError
 from optdp.export.client import python_client
 from optdp.files.canonical import canonical
 from optdp.numbers.source import Source
@@ -22,15 +22,19 @@ from optdp.shuffle import analysis, messages
 from optdp.shuffle.format import _spelled, read_design, verify_design
 
 
-@pytest.mark.parametrize(("mechanism", "more"), [("geo", {}), ("sgdl", {}), ("hybrid", {"local_epsilon": "0.013"})])
+@pytest.mark.parametrize(
+    ("mechanism", "more"),
+    [("geo", {}), ("sgdl", {"honest": 7}), ("hybrid", {"local_epsilon": "0.013"})],
+)
 def test_the_same_as_values_that_were_divided(mechanism: str, more: dict[str, Any]) -> None:
     whole = solve(MetricShuffle(mechanism, 9, 600, "1e-3", "0.005", 500, unit=100, **more))
-    more = {name: str(float(value) * 100) for name, value in more.items()}
+    more = {name: value if name == "honest" else str(float(value) * 100) for name, value in more.items()}
     divided = solve(MetricShuffle(mechanism, 9, 6, "1e-3", "0.5", 5, **more))
     assert [distance for distance, _ in whole.profile] == [100, 200, 300, 400, 500]
     for (_, one), (_, other) in zip(whole.profile, divided.profile, strict=True):
         assert 100 * one == pytest.approx(other, rel=1e-6)
     assert whole.c == divided.c
+    assert [100 * epsilon for _, epsilon in whole.turnout] == pytest.approx([each for _, each in divided.turnout])
     assert whole.bits_per_user == divided.bits_per_user
     assert whole.eps_geo == pytest.approx(divided.eps_geo, rel=1e-6)
     for name in ("mae", "rmse"):
@@ -87,7 +91,7 @@ def test_as_a_file(tmp_path: Path) -> None:
     kept = path.read_bytes()
     for name in ("epsilon", "local_epsilon"):
         _forged(path, lambda given, name=name: given["claim"].update({name: str(float(given["claim"][name]) * 0.999)}))
-        with pytest.raises(CertificateError):
+        with pytest.raises((ArtifactError, CertificateError)):
             verify_design(path)
         with pytest.raises(Failed):
             recheck(path)

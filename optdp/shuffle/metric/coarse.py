@@ -24,6 +24,11 @@ in quanta). What two data sets at a distance `d` may be, and what it costs:
    E C(U+V) >= C(d/Q)`. On the side to which less moves it is `C(d/(2Q) + E(Y-2|z|)_+)`, or that, whichever is more.
 6. *Truncation.* Who moves and exceeds the padding is given up only if their rounding moves: of all people together at
    most `d/Q` times the chance to exceed.
+7. *Fewer who add noise.* Let only `h` of the `n` people surely do. Either `h` of those who do hide the data sets (1. to
+   6. for them alone), or the `m > h` who move all add noise, and 1. to 6. hold for these. The law that is left is then
+   that of `m`, or of the `m - 1` without one who exceeds and is not moved: `g`, of `h`, with more noise on top, which
+   only hides more. So movers are counted up to `n`, what hides is the noise of `h` (or of `h - 1`), and somebody who is
+   not moved exceeds with a chance of `(max(h, m) - d/Q)` times that of one, at most.
 
 With bounds on `g` from above and below instead of `g` all of this holds with the one that is needed.
 """
@@ -50,7 +55,8 @@ class Coarse:
 
     def __init__(self, released: Released, k: int, quantum: int) -> None:
         self.k, self.quantum, self.largest = k, quantum, -(-k // quantum)
-        self.people, self.hiding, self.released = released.changed, released.shares.n, released
+        self.people, self.released = released.changed, released
+        self.most = max(released.changed, released.shares.n)
         self.law = _Law(released.high, released.low, released.furthest)
         self.others = None if released.others is None else _Law(*released.others, released.furthest)
 
@@ -62,8 +68,8 @@ class Coarse:
         moving = min(moved, float(self.people))
         lost = released.always + moving * (1.0 + WRONG) * released.beyond + float(over[released.furthest]) + 1e-300
         laws = [(self.law, 1.0)]
-        if self.others is not None and moving < self.hiding:
-            laws.append((self.others, (self.hiding - moving) * (1.0 + WRONG) * released.beyond))
+        if self.others is not None and moving < self.most:
+            laws.append((self.others, (self.most - moving) * (1.0 + WRONG) * released.beyond))
         roundings = list(self.roundings(distance))
         away = [part for law, share in laws for part in law.moved(moved, roundings, share)]
         towards = [part for law, share in laws for part in law.against(moved, over, released.window, share)]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from optdp.errors import ProblemError
@@ -21,6 +22,7 @@ from optdp.work import Progress, silent
 PATIENCE = 15.0  # about how many seconds a profile may take; a longer one is refused before it is begun
 NODES, SPREAD = 24, 1.06
 """So many distances have their own loss over all data sets; later ones are looked at by steps of this factor."""
+LOOKED = 50  # about as many distances are looked at for the largest epsilon alone
 RR_TOLERANCE = 1e-3  # how far the proved loss of flipped bits may lie above that of an actual data set
 
 
@@ -37,6 +39,7 @@ class Design:
     shares: Shares | None = None
     c: int | None = None
     flip: Fraction | None = None
+    honest: int | None = None
     whole: bool = False  # whether values are whole multiples of the quantum
 
     @classmethod
@@ -54,6 +57,20 @@ class Design:
     def noise(self) -> Shares:
         """The noise of everybody; all mechanisms but rr have it."""
         return there(self.shares)
+
+    @property
+    def fewest(self) -> int:
+        """How many people add their noise at least."""
+        return self.n if self.honest is None else self.honest
+
+    def of_honest(self, count: int) -> Design:
+        """The same, proved, if so many people add their noise."""
+        return replace(self.proved(), honest=count)
+
+    @property
+    def hiding(self) -> Shares:
+        """The noise of so few."""
+        return replace(self.noise, n=self.fewest)
 
     @property
     def trusted(self) -> bool:
@@ -125,7 +142,7 @@ def losses(
     """
     chosen = distances(design, furthest) if places is None else places
     if design.flip is not None:
-        return _flipped(design.n * design.k, design, delta, chosen, progress)
+        return _flipped(design.fewest * design.k, design.n * design.k, design, delta, chosen, progress)
     if design.trusted:
         return _pure(design, chosen)
     released = _released(design, delta, furthest, len(chosen), movers)
@@ -153,6 +170,25 @@ def further(design: Design, delta: float, furthest: int, honest: bool, progress:
     return [(float(place), each * _steps(place, design.dimensions)) for place in (*places, top)]
 
 
+def worst_epsilon(design: Design, delta: float, furthest: int, progress: Progress = silent) -> float:
+    """The epsilon that is proved for every distance, computed at a few: the loss never falls with the distance, so that
+    between two of them it is at most that at the larger one.
+    """
+    if design.flip is not None or design.trusted or design.dimensions == 2:
+        return largest_epsilon(losses(design, delta, furthest, progress=progress))
+    step, each = design.step, _each(design)
+    released = _released(design, delta, furthest, min(LOOKED, furthest // step))
+    found: dict[int, float] = {}
+    asked = {step, furthest}
+    while asked:
+        looked = _capped(_profile(released, design, delta, sorted(asked), progress), design)
+        found |= {int(distance): loss for distance, loss in looked}
+        known, rate = sorted(found), max(loss / distance for distance, loss in found.items()) * (1.0 + 1e-9)
+        pairs = [(a, b) for a, b in pairwise(known) if b > a + step and min(found[b] / (a + step), each) > rate]
+        asked = {(a + b) // (2 * step) * step for a, b in pairs}
+    return rate
+
+
 def broken(design: Design, delta: float, furthest: int, epsilon: float, places: Sequence[Any]) -> list[Any]:
     """At which of some distances the loss is above `epsilon` times the distance, the shuffler honest."""
     if design.shares is None or design.trusted or design.rounds:
@@ -174,12 +210,12 @@ def local_losses(
     """The same of one person's message alone: what a compromised shuffler learns."""
     chosen = distances(design, furthest) if places is None else places
     if design.flip is not None:
-        return _flipped(design.k, design, delta, chosen, progress)
+        return _flipped(design.k, design.k, design, delta, chosen, progress)
     if design.mechanism == "geo-central":
         return [(place[0], math.inf) for place in _pure(design, chosen)]
     if design.mechanism == "geo-local":
         return _pure(design, chosen)
-    alone = replace(design, shares=replace(design.noise, n=1), c=None)
+    alone = replace(design, n=1, honest=None, shares=replace(design.noise, n=1), c=None)
     return _capped(_profile(_released(alone, delta, furthest, len(chosen)), design, delta, chosen, progress), design)
 
 
@@ -226,7 +262,7 @@ def _released(design: Design, delta: float, furthest: int, places: int, movers: 
     """What is released; refused at once if the profile at so many distances would take too long."""
     reach = quanta(furthest, design.quantum, delta) if design.rounds else furthest // design.step
     differ = min(movers or design.n, furthest // design.step)
-    released = Released(design.noise, design.c, reach, delta, differ)
+    released = Released(design.hiding, design.c, reach, delta, differ)
     if design.dimensions == 2:
         work, grows = 0.4 * furthest**2 * (1e-4 + 1e-6 * released.window), 2
     elif design.rounds:
@@ -268,21 +304,25 @@ def _pure(design: Design, chosen: Sequence[Any]) -> Losses:
     return [(length, each * _steps(length, design.dimensions)) for length in lengths]
 
 
-def _flipped(bits: int, design: Design, delta: float, chosen: Sequence[Any], progress: Progress) -> Losses:
-    """Flipped bits; in the plane the losses of both coordinates add up, at half of delta each."""
+def _flipped(bits: int, limit: int, design: Design, delta: float, chosen: Sequence[Any], progress: Progress) -> Losses:
+    """Flipped bits, of which so many are flipped at least, and most at most; in the plane the losses of both
+    coordinates add up, at half of delta each.
+    """
     flat = sorted({d for shift in chosen for d in shift if d}) if design.dimensions == 2 else list(chosen)
     share = delta / design.dimensions
-    inside = [d for d in flat if d <= bits]
-    flip = there(design.flip)
-    by = _few_losses(inside, lambda d: _worst(bits, flip, share, d), " over all data sets", progress)
+    inside = [d for d in flat if d <= limit]
+    flip = there(design.flip)  # more who differ are more who flip
+    by = _few_losses(inside, lambda d: _worst(max(bits, d), flip, share, d), " over all data sets", progress)
     top = max(by.values(), default=0.0)
-    known = {0: 0.0} | {d: by.get(d, top) for d in flat}  # sums are never further apart than there are bits
+    known: dict[int, float] = {d: by.get(d, top) for d in flat}  # sums are never further apart than there may be bits
+    known[0] = 0.0
     places = (
         [(math.hypot(*shift), sum(known[d] for d in shift)) for shift in chosen]
         if design.dimensions == 2
         else [(float(d), known[d]) for d in chosen]
     )
-    most, rising = 0.0, []
+    most: float = 0.0
+    rising: Losses = []
     for distance, loss in places:
         most = max(most, loss)
         rising.append((distance, most))

@@ -20,6 +20,8 @@ from pydantic import StrictInt, StrictStr
 from optdp.errors import ProblemError
 from optdp.files.models import Exact, Problem, entry
 from optdp.numbers.exact import Number, check_whole, show, shown, to_fraction
+from optdp.shuffle.honest import fewest
+from optdp.shuffle.honest import honest as _honest
 
 if TYPE_CHECKING:
     from optdp.shuffle.metric.solve import MetricSolution  # noqa: F401  # what its problems are solved by
@@ -34,12 +36,21 @@ MECHANISMS = {
 }
 """The mechanisms, and what they do."""
 
-LARGEST_N, LARGEST_K, LARGEST_DISTANCE, LARGEST_LOSS = 10**7, 10**6, 20_000, 400
+LARGEST_N, LARGEST_K, LARGEST_LOSS = 10**7, 10**6, 400
+LARGEST_DISTANCE = {1: 20_000, 2: 5000}
+"""The largest max_distance, by dimensions: in the plane there are some millions of shifts up to that."""
 _HONEST = (
     "Metric privacy of the shuffled sum: if people's values changed by d in all, for any d up to max_distance, nothing "
     "that can be concluded from the sum would be more than e^(epsilon d) times likelier, plus delta. It assumes an "
     "honest shuffler and n people who all add their noise; local_epsilon is what one person's message alone gives "
     "away, per unit, if the shuffler fails."
+)
+_FEWER = (
+    "Metric privacy of the shuffled sum: if the values of people who add their noise changed by d in all, for any d up "
+    "to max_distance, nothing that can be concluded from the sum would be more than e^(epsilon d) times likelier, plus "
+    "delta. It assumes an honest shuffler and as many people who add their noise as honest says, whoever they are; the "
+    "others may stay away, send anything, and tell. local_epsilon is what one person's message alone gives away, per "
+    "unit, if the shuffler fails."
 )
 _COMPROMISED = (
     "Metric privacy of one person's message, seen by itself: if that person's value changed by d, for any d up to "
@@ -47,6 +58,13 @@ _COMPROMISED = (
     "plus delta. If several people's values change, their losses add up. It relies on nobody but the person, who must "
     "add the noise and send a message that shows nothing but its number of ones."
 )
+
+
+def meaning(shuffler: str, everybody: bool) -> str:
+    """What is promised, and on what assumptions: that everybody adds noise, or some do."""
+    if shuffler != "honest":
+        return _COMPROMISED
+    return _HONEST if everybody else _FEWER
 
 
 def _among(name: str, value: object, known: Any) -> None:
@@ -116,6 +134,8 @@ class MetricShuffle(Problem["MetricSolution"]):
     unit : what every value is a whole multiple of, such as 100 for amounts in hundreds. One bit stands for one unit,
         nothing is rounded, and all other figures stay those of the values.
     dimensions : 1 or 2.
+    honest : how many people add their noise at least, a share (0.8) or a number; the others may stay away, send
+        anything, and tell. Left out, all of them must.
     title : what files and reports call it.
 
     Examples
@@ -170,8 +190,10 @@ class MetricShuffle(Problem["MetricSolution"]):
         metadata=entry(StrictInt, "One bit of a message stands for so much (D, appendix G)."),
     )  # fmt: skip
     dimensions: int = field(default=1, kw_only=True, metadata=entry(StrictInt))
-    unit: int = field(
-        default=1, kw_only=True, metadata=entry(StrictInt, "Every value is a whole multiple of this.")
+    unit: int = field(default=1, kw_only=True, metadata=entry(StrictInt, "Every value is a whole multiple of this."))
+    honest: Fraction | None = field(
+        default=None, kw_only=True, converter=_honest,
+        metadata=entry(Exact | None, "So many people add their noise at least: a share, such as 0.8, or a number."),
     )  # fmt: skip
 
     def __attrs_post_init__(self) -> None:
@@ -181,10 +203,10 @@ class MetricShuffle(Problem["MetricSolution"]):
         if self.n is not None:
             check_whole(self.n, "n", 1, LARGEST_N)
         check_whole(self.k, "k", 1, LARGEST_K)
-        check_whole(self.max_distance, "max_distance", 1, LARGEST_DISTANCE)
         check_whole(self.quantum, "quantum", 1, self.k)
         check_whole(self.unit, "unit", 1, self.k)
         check_whole(self.dimensions, "dimensions", 1, 2)
+        check_whole(self.max_distance, "max_distance", 1, LARGEST_DISTANCE[self.dimensions])
         if self.c is not None:
             check_whole(self.c, "c", 0, 10**6)
         name, needed = self.mechanism, self._noise()
@@ -208,20 +230,22 @@ class MetricShuffle(Problem["MetricSolution"]):
             raise ProblemError(f"Only a hybrid takes local_epsilon; for {name} it is a result. Leave it out.")
         if self.c is not None and name in ("rr", "geo-central", "geo-local"):
             raise ProblemError(f"{name} has no padding. Leave c out.")
-        if self.quantum > 1 and (name not in ("geo", "sgdl", "hybrid") or self.dimensions > 1):
-            raise ProblemError("quantum is for geo, sgdl and hybrid in one dimension. Leave it out.")
-        if self.unit > 1:
-            self._check_unit()
+        self._check_steps()
         if self.epsilon is not None and self.epsilon * self.max_distance > LARGEST_LOSS:
             raise ProblemError(
                 f"epsilon times max_distance must be at most {LARGEST_LOSS}, beyond which nothing is hidden. Found "
                 f"{show(self.epsilon)} and {self.max_distance}. Lower one of them."
             )
+        if self.honest is not None:
+            self._check_honest(self.honest)
         if self.beta is not None and self.n is not None and self.beta * self.n < 1:
             raise ProblemError(f"beta must be at least 1/n. Found {show(self.beta)} with n = {self.n}.")
 
-    def _check_unit(self) -> None:
-        if self.mechanism not in ("geo", "sgdl", "hybrid") or self.dimensions > 1 or self.quantum > 1:
+    def _check_steps(self) -> None:
+        other = self.mechanism not in ("geo", "sgdl", "hybrid") or self.dimensions > 1
+        if self.quantum > 1 and other:
+            raise ProblemError("quantum is for geo, sgdl and hybrid in one dimension. Leave it out.")
+        if self.unit > 1 and (other or self.quantum > 1):
             raise ProblemError(
                 "unit is for geo, sgdl and hybrid in one dimension, without quantum. Leave it out, or divide the "
                 "values, k and max_distance by it and multiply epsilon."
@@ -232,6 +256,17 @@ class MetricShuffle(Problem["MetricSolution"]):
                     f"{name} must be a multiple of unit = {self.unit}, as values and so their distances are. Found "
                     f"{getattr(self, name)}."
                 )
+
+    def _check_honest(self, wanted: Fraction) -> None:
+        if self.mechanism in ("geo-local", "geo-central") or self.shuffler != "honest":
+            raise ProblemError(
+                "honest is for an honest shuffler, and for rr, geo, sgdl and hybrid: nothing else relies on the noise "
+                "of other people. Leave it out."
+            )
+        if self.n is not None:
+            fewest(wanted, self.n)
+        elif wanted > 1:
+            raise ProblemError("honest must be a share, such as 0.8, where n is to be found.")
 
     def _noise(self) -> tuple[str, ...]:
         return {"rr": ("p",), "hybrid": ("beta", "eps_geo")}.get(self.mechanism, ("eps_geo",))
@@ -251,11 +286,11 @@ class MetricShuffle(Problem["MetricSolution"]):
     @property
     def meaning(self) -> str:
         """What is promised, and on what assumptions."""
-        return _HONEST if self.shuffler == "honest" else _COMPROMISED
+        return meaning(self.shuffler, self.honest is None)
 
     def figures(self) -> dict[str, Any]:
         """What is given, as a file would say it."""
-        exact = ("delta", "epsilon", "p", "eps_geo", "beta", "local_epsilon", "mae")
+        exact = ("delta", "epsilon", "p", "eps_geo", "beta", "local_epsilon", "mae", "honest")
         numbers = {name: getattr(self, name) for name in exact}
         given: dict[str, Any] = {"mechanism": self.mechanism, "n": self.n, "k": self.k}
         given |= {name: show(value) for name, value in numbers.items() if value is not None}

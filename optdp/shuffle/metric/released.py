@@ -263,12 +263,13 @@ class Shares:
 class Released:
     """The sum of `n` padded shares: pairs that dominate its laws on data sets whose sums are up to `furthest` apart.
 
-    At most `changed` people differ: as many times `beyond` is given up, and `always`. Without a padding (`c = None`)
-    nobody clamps, and the law is that of the noise: a curator's, or a limit.
+    At most `changed` people differ: as many times `beyond` is given up, and `always`. Where these may be more than the
+    `n` who surely add noise, all who differ do, and what `n` of them hide is a bound (`optdp.shuffle.honest`). Without
+    a padding (`c = None`) nobody clamps, and the law is that of the noise: a curator's, or a limit.
     """
 
     def __init__(self, shares: Shares, c: int | None, furthest: int, delta: float, changed: int | None = None) -> None:
-        self.shares, self.changed = shares, min(shares.n, furthest if changed is None else changed)
+        self.shares, self.changed = shares, min(shares.n, furthest) if changed is None else changed
         self.full, self.window = _window(shares, math.log(delta * NEGLIGIBLE), furthest)
         reach, self.furthest = self.full.reach, furthest
         self.always = 2.0 * math.exp(float(self.full.log_tails[self.window]))
@@ -286,7 +287,9 @@ class Released:
 
     @property
     def apart(self) -> tuple[Floats, Floats] | None:
-        """The law of one person less, where one who does not differ exceeds, with the chance of that."""
+        """The law of one person less, where one who does not differ exceeds, with the chance of that; none if more
+        differ than surely add noise.
+        """
         if self.others is None or self.shares.n <= self.changed:
             return None
         weight = math.log((self.shares.n - self.changed) * self.beyond)
@@ -317,8 +320,9 @@ class Released:
         rest = self.shares.law(n - 1, reach + top)
         surely, perhaps = _spread_by(exceed, c, rest, reach, left, slack)
         surely, perhaps = n * surely, n * perhaps
+        most = max(n, self.changed)  # people whose noise is looked at
         self.beyond = t
-        self.always += 0.5 * n * n * t * t + 8.0 * UNIT  # the last for round-off below
+        self.always += 0.5 * most * most * t * t + 8.0 * UNIT  # the last for round-off below
         if n > 1:
             _, inner = _spread_by(exceed, c, self.shares.law(n - 2, reach + 2 * top), reach + top, left, slack)
             surely = surely - 0.5 * n * (n - 1) * _spread_once_more(exceed, c, inner, reach, left)
@@ -326,9 +330,12 @@ class Released:
                 others = rest.log_p[: reach + 1]
                 low = _less(others - rest.error, (n - 1) * inner[: reach + 1]) - slack
                 self.others = others + rest.error, low
-                self.always += n * t * 2.0 * math.exp(float(rest.log_tails[self.window]))
+                self.always += most * t * 2.0 * math.exp(float(rest.log_tails[self.window]))
         self.high = np.where(self.high > DEEP, _less(self.high, np.maximum(surely, 0.0)), self.high)
         self.low = _less(self.low, perhaps)
+        if n == 1 < most and t:  # then those who differ hide each other, one less of them as well as one person does
+            self.others = self.high, self.low
+            self.always += most * t * 2.0 * math.exp(float(full.log_tails[self.window]))
 
 
 def _less(log_p: Floats, taken: Floats) -> Floats:
