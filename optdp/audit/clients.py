@@ -41,7 +41,7 @@ def client_trial(design: Deployed) -> Trial:
             f"An audit tells at most {MOST_CELLS // 8:,} messages apart. Found {client.largest:,}. Audit a design with "
             "fewer."
         )
-    values = _values(client)
+    values = _values(client, design.unit)
     arms = tuple(Arm(f"the value is {text_of(design, x)}", _always(x), _law(client, x)) for x in values)
     if isinstance(client, Flips):
         each, claim = Fraction(up(log_upper((1 - client.chance) / client.chance))), "epsilon of one bit"
@@ -143,11 +143,11 @@ def _always(x: int) -> Inputs:
     return lambda source, count: np.full(count, x, dtype=np.int64)
 
 
-def _values(client: Response | Flips | Padded) -> list[int]:
-    """The ends, their neighbours and the middle; of finer values also one between two steps."""
+def _values(client: Response | Flips | Padded, unit: int) -> list[int]:
+    """The ends, their neighbours and the middle; of values finer than a step also one between two steps."""
     top, grain = client.inputs, client.grain
     found = {0, top, min(grain, top), top // 2 // grain * grain, max(0, top - grain)}
-    if grain > 1:
+    if grain > unit:
         found |= {min(top, grain // 2), min(top, top // 2 // grain * grain + grain // 4)}
     if isinstance(client, Flips) and client.bits > LONG:
         found -= {top // 2}

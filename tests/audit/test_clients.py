@@ -22,6 +22,7 @@ from tests.command_line import in_process
 PROBLEMS: dict[str, Any] = {
     "geo": MetricShuffle("geo", n=30, k=4, delta="1e-3", eps_geo="0.9", c=6),
     "coarse": MetricShuffle("hybrid", n=30, k=30, delta="1e-3", eps_geo="0.5", beta="0.2", c=9, quantum=7),
+    "unit": MetricShuffle("geo", n=30, k=40, delta="1e-3", eps_geo="0.9", c=6, max_distance=10, unit=10),
     "rr": MetricShuffle("rr", n=30, k=5, delta="1e-2", p="0.3"),
     "plane": MetricShuffle("sgdl", n=30, k=4, delta="1e-3", eps_geo="0.5", c=9, dimensions=2),
     "histogram": ShuffleHistogram(labels=["by car", "bus", "it's far"], n=30, eps0=2, delta="0.1"),
@@ -70,7 +71,7 @@ def test_less_noise_is_found(name: str, verdict: str, folder: Path) -> None:
     assert found.verdict in (verdict, REFUTED)
 
 
-@pytest.mark.parametrize("name", ["plane", "sum", "histogram"])
+@pytest.mark.parametrize("name", ["plane", "sum", "histogram", "unit"])
 def test_an_exported_client_passes(name: str, folder: Path, tmp_path: Path) -> None:
     export(folder / f"{name}.json", "python", tmp_path / "client")
     command = f"{sys.executable} {tmp_path / 'client' / 'client.py'} {{input}} {{count}}"

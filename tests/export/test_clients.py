@@ -24,6 +24,7 @@ from tests.command_line import in_process
 PROBLEMS: dict[str, Any] = {
     "geo": MetricShuffle("geo", n=30, k=20, delta="1e-3", eps_geo="0.9", c=8),
     "hybrid": MetricShuffle("hybrid", n=30, k=300, delta="1e-3", eps_geo="0.5", beta="0.1", c=9, quantum=7),
+    "unit": MetricShuffle("geo", n=30, k=300, delta="1e-3", eps_geo="0.9", c=8, max_distance=10, unit=10),
     "rr": MetricShuffle("rr", n=30, k=5, delta="1e-2", p="0.3"),
     "plane": MetricShuffle("sgdl", n=30, k=4, delta="1e-3", eps_geo="0.5", c=9, dimensions=2),
     "histogram": ShuffleHistogram(labels=["car", "bus", 'à "pied" \\ */'], n=30, eps0=3, delta="0.1"),
@@ -55,7 +56,7 @@ def loaded(path: Path) -> Any:
 def told(design: Deployed, count: int = 300) -> tuple[list[Any], list[Any], list[Any]]:
     """Values, words and messages; some words are the smallest, the largest, and near cuts."""
     client, chance = design.client, np.random.default_rng(5)
-    values = chance.integers(0, client.inputs + 1, (count, client.dimensions))
+    values = chance.integers(0, client.inputs // design.unit + 1, (count, client.dimensions)) * design.unit
     words = (Source(9).words(count * client.words * client.dimensions) >> np.uint64(2)).reshape(count, -1)
     words[:20][words[:20] % 3 == 0] = 0
     words[20:60][words[20:60] % 2 == 0] = (1 << 62) - 1
@@ -71,9 +72,9 @@ def test_python_makes_the_messages_of_optdp(name: str, folder: Path) -> None:
     values, words, sent = told(design)
     assert [module.message(*row) for row in zip(values, words, strict=True)] == sent
     assert len(set(map(str, sent))) > 2
-    value = {"plane": [1, 4], "histogram": "bus", "sum": 29.99}.get(name, 3)
+    value = {"plane": [1, 4], "histogram": "bus", "sum": 29.99, "unit": 30}.get(name, 3)
     assert json.loads(module.line(value))["design"] == design.name
-    for wrong in (-2, 1000, "x", "1", True, None, [1, 2, 3], {0: 1, 1: 2}, float("nan")):
+    for wrong in (-2, 1000, "x", "1", True, None, [1, 2, 3], {0: 1, 1: 2}, float("nan"), 35 if name == "unit" else -2):
         with pytest.raises(ValueError, match="the value must be"):
             module.randomize(wrong)
 
