@@ -583,7 +583,7 @@ def test_natural_units(mechanism: str, epsilon: str) -> None:
     [
         ({"mechanism": "geo", "epsilon": "1e-4", "max_distance": 5000}, r"Take max_distance = [\d,]+, or"),
         ({"mechanism": "sgdl", "epsilon": "0.01", "max_distance": 900, "dimensions": 2}, r"Take max_distance = \d+"),
-        ({"mechanism": "geo", "epsilon": "0.01", "max_distance": 5000, "quantum": 10}, r"Take max_distance = \d+"),
+        ({"mechanism": "geo", "epsilon": "0.01", "max_distance": 20_000, "quantum": 10}, r"Take max_distance = [\d,]+"),
         ({"mechanism": "geo", "eps_geo": "1e-4", "n": 10**6}, r"Count in larger units: with \d+ of yours in one"),
     ],
 )
