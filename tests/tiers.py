@@ -88,6 +88,7 @@ QUICK: tuple[str, ...] = (
     "recheck/test_recheck.py::test_both_accept_plans[shares]",
     "recheck/test_recheck.py::test_both_judge_forged_artifacts_alike",
     "recheck/test_recheck.py::test_a_claim_that_is_a_little_lower_is_refused_by_both",
+    "shuffle/test_metric_solve.py::test_every_mechanism_at_the_same_promise",
     "test_verify_alone.py",
     # a problem of every kind is solved, and gives what it is known to give
     "test_solution.py::test_problem_library[paper-a/example-1]",

@@ -208,8 +208,9 @@ def test_the_least_n_is_the_least(mechanism: str) -> None:
     below = {"geo-central": range(1, solution.n), "geo": [1, 2, 5, solution.n // 2, solution.n - 2]}
     for n in [*below.get(mechanism, []), solution.n - 1]:
         assert solve(given.changed(n=n, mae=None)).mae > 0.09
-    with pytest.raises(ProblemError, match=f"The least n is {solution.n:,}"):
-        solve(given.changed(n=solution.n - 1))
+    if mechanism not in ("geo", "hybrid"):  # which would search for it once more
+        with pytest.raises(ProblemError, match=f"The least n is {solution.n:,}"):
+            solve(given.changed(n=solution.n - 1))
 
 
 def test_accuracy_out_of_reach() -> None:
@@ -223,7 +224,7 @@ def test_accuracy_out_of_reach() -> None:
 def test_hybrids_lie_between_sgdl_and_geo() -> None:
     """The local epsilon is kept, nearly spent, and every bit of it buys accuracy."""
     geo, sgdl = (solve(problem(name, max_distance=1)) for name in ("geo", "sgdl"))
-    wanted = [geo.local_epsilon * 1.0001, 1.5, 2.5, 3.5, 5.0]
+    wanted = [geo.local_epsilon * 1.0001, 1.5, 3.0, 5.0]
     found = [solve(problem("hybrid", max_distance=1, local_epsilon=f"{local:.9g}")) for local in wanted]
     for local, solution in zip(wanted, found, strict=True):
         assert solution.local_epsilon <= local
