@@ -1,4 +1,4 @@
-"""I publish the same kind of sum every day. What do all releases together give away?
+"""I publish the same kind of sum every day. What do all releases together reveal?
 
 Epsilons under a prior do not add up. The ordinary epsilon does, and dp-accounting adds up better than by hand.
 """

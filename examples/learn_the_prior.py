@@ -1,7 +1,7 @@
 """I have no prior, but I have noisy answers from the past. Can I learn one without asking anybody again?
 
 Last year 1,000 people answered "were you away today?" with randomised response: the truth with probability 3/4,
-the opposite otherwise. What is learnt from releases gives away nothing more than they did.
+the opposite otherwise. What is learnt from releases reveals nothing more than they did.
 """
 
 from fractions import Fraction

@@ -14,7 +14,7 @@ problem = MultiLTE([Population.binomial(25, "0.5")] * 2, epsilon="0.5", method="
 # Design time: one plan for both, and what it is worth.
 plan = solve(problem)
 print(f"mean absolute error of the sum {plan.mae:.3f}, shared geometric noise {plan.baseline_mae:.3f}")
-print(f"no plan is below {float(plan.lower_bound):.3f}, not even one office that holds all data")
+print(f"lower bound for any plan: {float(plan.lower_bound):.3f}, even for one office that holds all data")
 print(f"epsilon of everybody, proved: {float(plan.certificate.epsilon):.6g}")
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "two-offices")
 plan.save(folder)  # plan.json, party-0.json and party-1.json: each office needs only its own file

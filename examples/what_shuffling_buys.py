@@ -7,7 +7,7 @@ from optdp import KRR, Amplification, solve
 
 answer = solve(Amplification(KRR(10), eps0=2, n=10_000, delta="1e-6"))
 print(f"epsilon {answer.value:.6f}, by the bound {answer.method}")
-print(f"no analysis can pass {answer.lower:.6f}: {100 * (answer.value / answer.lower - 1):.2f}% is left")
+print(f"limit of any analysis: {answer.lower:.6f}: {100 * (answer.value / answer.lower - 1):.2f}% is left")
 
 print("bound              epsilon")
 for row in answer.bounds:

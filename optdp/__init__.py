@@ -1,4 +1,4 @@
-"""optdp: describe your deployment; get the best private mechanism, a proof of what it gives away, and its tables.
+"""optdp: describe your deployment; get the best private mechanism, a proof of what it reveals, and its tables.
 
 from optdp import Population, SingleLTE, solve
 solution = solve(SingleLTE(Population.binomial(100, "0.1"), epsilon="0.3"))

@@ -25,7 +25,7 @@ from optdp.work import Progress, reporting
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
-    for room in (optdp.single, optdp.plan, optdp.amplification, optdp.shuffle, optdp.order)
+    for room in (optdp.single, optdp.plan, optdp.shuffle, optdp.order, optdp.amplification)
     for kind in room.KINDS
 }
 """To add a kind, add it to its room's KINDS."""

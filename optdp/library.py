@@ -67,4 +67,6 @@ def _advice(text: str) -> str:
     near = get_close_matches(asked, names) + get_close_matches(asked.rpartition("/")[2], by_stem)
     meant = list(dict.fromkeys(by_stem.get(name, name) for name in near))[:3]
     more = "`optdp problems` lists the names, and `optdp init` writes a file to start from."
-    return f"Did you mean {' or '.join(meant)}? {more}" if meant else more
+    if not meant:
+        return more
+    return f"Did you mean {' or '.join(filter(None, (', '.join(meant[:-1]), meant[-1])))}? {more}"

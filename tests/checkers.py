@@ -6,17 +6,18 @@ from fractions import Fraction
 from pathlib import Path
 
 from optdp import Certificate
-from optdp.artifact import OpenedMatrix, OpenedOrder, OpenedPlan, open_artifact
+from optdp.artifact import OpenedMatrix, OpenedOrder, OpenedPlan, OpenedShuffle, open_artifact
 from optdp.errors import CertificateError, OptdpError
 from optdp.order.format import VerifiedOrder
 from optdp.plan.certificate import PlanCertificate
 from optdp.recheck import Failed, Findings, Refused, recheck
+from optdp.shuffle.format import VerifiedShuffle
 
 CLOSE = Fraction(1, 10**12)
 HAIR = Fraction(1, 10**30)
 """Errors of shares of noise are bounded in both, so that either may be the larger one."""
 
-Verified = Certificate | PlanCertificate | VerifiedOrder
+Verified = Certificate | PlanCertificate | VerifiedOrder | VerifiedShuffle
 
 
 def second_opinion(path: Path) -> tuple[int, str, Findings | None]:
@@ -32,8 +33,9 @@ def second_opinion(path: Path) -> tuple[int, str, Findings | None]:
 def first_opinion(path: Path) -> tuple[int, str, Verified | None]:
     """The same of `optdp verify`."""
     try:
-        found = open_artifact(path, OpenedMatrix, OpenedPlan, OpenedOrder)
-        return 0, "", found.verified if isinstance(found, OpenedOrder) else found.verified.certificate
+        found = open_artifact(path, OpenedMatrix, OpenedPlan, OpenedOrder, OpenedShuffle)
+        whole = isinstance(found, OpenedOrder | OpenedShuffle)
+        return 0, "", found.verified if whole else found.verified.certificate
     except CertificateError as error:
         return 1, str(error), None
     except OptdpError as error:
@@ -72,7 +74,7 @@ def figures_of(certificate: Verified) -> dict[str, Fraction | bool | None]:
     if isinstance(certificate, Certificate):
         found = dict(vars(certificate))
         observed = found.pop("observed")
-        return found | {f"observer {i}: epsilon": value for i, value in enumerate(observed) if len(observed) > 1}
+        return found | {f"observer {i}: epsilon": value for i, value in enumerate(observed, 1) if len(observed) > 1}
     if isinstance(certificate, VerifiedOrder):
         width = Fraction(certificate.artifact.claim["width"])
         return {"alpha": certificate.alpha, "sensitivity": Fraction(certificate.sensitivity), "width": width}

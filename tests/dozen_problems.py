@@ -54,6 +54,9 @@ PROBLEMS: dict[str, Callable[[], Any]] = {
     "robust.json": lambda: SingleLTE([HALF(40, p) for p in ("0.09", "0.1", "0.11")], "0.3"),
     "shifting.json": lambda: SingleLTE(HALF(60, "0.5"), "0.3", method="shifting"),
     "clamped.json": lambda: SingleLTE(HALF(30, "0.5"), "0.3", method="geometric", tail="none"),
+    "fallback.json": lambda: SingleLTE(
+        Population.iid(6, ["0.5", "0.3", "0.2"]), "0.4", fallback_epsilon="1", adjacency="all"
+    ),
     "range.json": lambda: SingleLTE(HALF(40, "0.1"), "0.3", observer=RANGE),
     "added.json": lambda: SingleLTE(HALF(80, "0.1"), "0.3", form="additive"),
     "monthly.json": lambda: SingleLTE(HALF(40, "0.2"), "0.2", observer=RANGE, releases=12, total=Total(4, "1e-6")),
@@ -61,6 +64,10 @@ PROBLEMS: dict[str, Callable[[], Any]] = {
     "order.json": order,
     "plan": lambda: MultiLTE(OFFICES, "0.5", method="joint"),
     "plan-fallback": lambda: MultiLTE(OFFICES[1:], "0.5", fallback_epsilon="1.5", method="joint"),
+    "plan-never-worse": lambda: MultiLTE(
+        [HALF(3, "0.5"), HALF(2, "0.4")], "0.8", tail="none", never_worse=True, method="joint"
+    ),
+    "plan-alone": lambda: MultiLTE(OFFICES[:2], "0.5", observer=RANGE, method="alone"),
     "plan-range": lambda: MultiLTE(OFFICES[:2], "0.5", observer=RANGE),
     "plan-word": lambda: MultiLTE([HALF(6, "0.4"), HALF(5, "0.6")], "0.5", method="seeded"),
     "plan-inside": lambda: MultiLTE([HALF(6, "0.4"), HALF(5, "0.6"), HALF(4, "0.5")], "0.5", method="inside", honest=2),
@@ -69,6 +76,7 @@ PROBLEMS: dict[str, Callable[[], Any]] = {
         {"kind": "amplification", "n": 10_000, "eps0": "2", "delta": "1e-6", "randomizer": {"kind": "k-rr", "k": 10}}
     ),
     "krr-count": lambda: built({"kind": "krr-count", "n": 500, "n_x0": 60, "k": 4, "eps0": "1", "epsilon": "0.1"}),
+    "flips": lambda: built({"kind": "metric-shuffle", "mechanism": "rr", "n": 60, "k": 4, "delta": "1e-2", "p": "0.4"}),
     "metric": lambda: built(
         {
             "kind": "metric-shuffle",

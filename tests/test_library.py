@@ -45,8 +45,8 @@ def test_a_file_wins_over_a_name_and_a_folder_does_not(tmp_path: Path, monkeypat
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ("sick-leav", "Did you mean sick-leave or "),
-        ("sick-leave.toml", "Did you mean sick-leave or "),
+        ("sick-leav", "Did you mean sick-leave, "),
+        ("sick-leave.toml", "Did you mean sick-leave, "),
         ("problems/use-cases/bank-transfer.toml", "Did you mean bank-transfers?"),
         ("zzz", "called zzz. `optdp problems` lists the names"),
         ("", "called ''."),

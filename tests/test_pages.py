@@ -66,9 +66,7 @@ NEVER = {
     r"from joblib": "starts processes of its own",
     r"until ": "goes on for hours",
     r"cp -r optdp/recheck": "is for a clone; tests/recheck runs the second checker without optdp",
-    r"released = solution.mechanism.sample\(frame": "needs a table of the reader's own",
     r".*--set small|.*results-|.*docs/solvers": "the page shows what it gives; tests/comparison holds it to that",
-    r"from optdp import load, ladder": "is what the command on the same page does; tests/single has more of it",
     r"optdp compare problem\.toml --timeout 60": "takes minutes; the page on solvers has all backends",
     r".*--backend piqp": "needs the extra [solvers]",
     r"def solve_mine": "is a pattern to fill in",
@@ -76,7 +74,7 @@ NEVER = {
 """Commands and blocks that are not run here, by how they begin, and why."""
 
 COSTLY: dict[str, str] = {
-    r"optdp observers": "a program for each of nine observers",
+    r"optdp observers|from optdp import load, ladder": "a program for each of nine observers",
     r"optdp audit .*--command": "millions of draws by a program of its own",
     r"optdp solve (problems/paper-a/)?two-offices\.toml": "every method for two offices",
     r"optdp compare \S*sick-leave": "every backend in a process of its own",

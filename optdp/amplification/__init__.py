@@ -12,7 +12,7 @@ KINDS = (
         point="optdp.amplification.solve:point",
         files={"randomizer": ("csv",)},
         start=Start(
-            release="nothing yet: I want to know what shuffling buys",
+            release="nothing yet: I want to know how much privacy shuffling adds",
             noise="each person adds noise, then a shuffler removes the names",
             sees="the observer sees all shuffled answers",
             file="optdp.amplification:amplification.toml",
@@ -20,12 +20,12 @@ KINDS = (
     ),
     Kind(
         "krr-count",
-        "what a single count of shuffled randomized response gives away",
+        "what a single count of shuffled randomized response reveals",
         problem="optdp.amplification.problem:KRRCount",
         solve="optdp.amplification.solve:solve_counted",
         bounded=True,
         start=Start(
-            release="nothing yet: I want to know what shuffling buys",
+            release="nothing yet: I want to know how much privacy shuffling adds",
             noise="each person adds noise, then a shuffler removes the names",
             sees="the observer sees how often one answer was given",
             file="optdp.amplification:krr-count.toml",

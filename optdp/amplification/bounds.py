@@ -12,10 +12,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
+import numpy as np
+from scipy.special import log_ndtr
+
 from optdp.amplification import closed_forms as forms
 from optdp.amplification.catalogue import Gaussian, VariationRatio
 from optdp.amplification.counts import CountSetting, binary_delta, count_delta, likely_delta
-from optdp.amplification.randomizers import KRR, Cells, Randomizer, cells, variation_cells
+from optdp.amplification.randomizers import KRR, Cells, Randomizer, cells, everybody, variation_cells
 from optdp.numbers.exact import there
 from optdp.work import Progress
 
@@ -52,17 +55,18 @@ class Bound:
 
 def _pure(setting: Setting) -> str:
     """Analyses of any eps0-LDP randomizer."""
-    if isinstance(setting.randomizer, KRR) and setting.randomizer.k == 0 and setting.randomizer.gamma is not None:
+    randomizer = everybody(setting.randomizer)
+    if isinstance(randomizer, KRR) and randomizer.k == 0 and randomizer.gamma is not None:
         return "needs eps0, which gamma gives only together with k"
     fits = capped(setting)
-    if isinstance(setting.randomizer, VariationRatio):  # e^eps0 need not bound the ratios to a third input
-        fits = fits and (setting.randomizer.q is None or math.log(setting.randomizer.q) <= setting.eps0)
+    if isinstance(randomizer, VariationRatio):  # e^eps0 need not bound the ratios to a third input
+        fits = fits and (randomizer.q is None or math.log(randomizer.q) <= setting.eps0)
     return "" if fits else "needs a randomizer that is pure eps0-LDP"
 
 
 def approximate(setting: Setting) -> bool:
     """Whether the reports are not pure LDP, so that eps0 alone promises nothing."""
-    return isinstance(setting.randomizer, Gaussian)
+    return isinstance(everybody(setting.randomizer), Gaussian)
 
 
 def capped(setting: Setting) -> bool:
@@ -155,7 +159,7 @@ def _blankets(randomizer: Randomizer, eps0: float, tail: float) -> list[Cells]:
 def _data_sets(randomizer: Randomizer, eps0: float) -> list[Cells]:
     """Those whose others hide least: for many people it is the chi-square distance that counts."""
     every = randomizer.data_sets(eps0)
-    if isinstance(randomizer, Gaussian) or len(every) < 2:
+    if isinstance(everybody(randomizer), Gaussian) or len(every) < 2:
         return every
     distances = [float(((pair.first - pair.second) ** 2 / pair.others).sum()) for pair in every]
     return [pair for pair, distance in zip(every, distances, strict=True) if distance > 0.9 * max(distances)]
@@ -186,22 +190,31 @@ def _worst(every: list[Cells], n: int, epsilon: float, grid: int) -> float:
 
 
 def _with_tails(setting: Setting, epsilon: float, grid: int) -> float:
-    """A law without a largest likelihood ratio: its far ends are given away, as much of them as pays best."""
-    best, chosen, tail = 0.0, 0.0, 1e-2
-    while tail > 1e-60:
-        found = _worst(_blankets(setting.randomizer, setting.eps0, tail), setting.n, epsilon, min(grid, COARSE))
-        if found < best:
-            best, chosen = found, tail
-        if math.log(tail) < best - 12.0:
+    """A law without a largest likelihood ratio: messages beyond some place are rare and count one by one.
+
+    The best such place is looked for on a coarse grid. On a finer one the sums bear larger values.
+    """
+
+    def beyond(tail: float, spent: int) -> float:
+        return _worst(_blankets(setting.randomizer, setting.eps0, tail), setting.n, epsilon, spent)
+
+    tails = [1e-2 / 4.0**step for step in range(60)]
+    found = [beyond(tail, min(grid, COARSE)) for tail in tails]
+    place = min(range(len(tails)), key=found.__getitem__)
+    best = found[place]
+    if grid <= COARSE:
+        return best
+    best = min(best, beyond(tails[place], grid))
+    for tail in tails[place + 2 :: 2]:
+        finer = beyond(tail, grid)
+        if finer >= best:
             break
-        tail /= 8.0
-    if chosen and grid > COARSE:
-        best = min(best, _worst(_blankets(setting.randomizer, setting.eps0, chosen), setting.n, epsilon, grid))
+        best = finer
     return best
 
 
 def _data_set_fits(setting: Setting) -> str:
-    return "no data set is known of it" if isinstance(setting.randomizer, VariationRatio) else ""
+    return "no data set is known of it" if isinstance(everybody(setting.randomizer), VariationRatio) else ""
 
 
 def _data_set(setting: Setting, epsilon: float, grid: int) -> float:
@@ -215,6 +228,20 @@ def _data_set(setting: Setting, epsilon: float, grid: int) -> float:
     if grid <= GUESS:
         return max((pair.log_upper(n, epsilon, grid) for pair in every), default=-math.inf)
     return max((pair.log_lower(n, epsilon, grid) for pair in every), default=-math.inf)
+
+
+def _first_below(setting: Setting, epsilon: float, grid: int) -> float:
+    """The event that some message is below `t`, for the best `t`, where all others hold 1: with little noise only who
+    holds 0 ever gets there."""
+    randomizer, n = setting.randomizer, setting.n
+    assert isinstance(randomizer, Gaussian)
+    sigma, scale = randomizer.deviation(setting.eps0), math.exp(epsilon)
+    places = np.linspace(max(-38.0, 0.5 - 30.0 / sigma), 1.0 / sigma, grid)
+    nobody = log_ndtr(1.0 / sigma - places)
+    zero = -np.expm1(log_ndtr(-places) + (n - 1) * nobody)
+    one = -np.expm1(n * nobody)
+    best = float((zero * (1.0 - 1e-11) - scale * one * (1.0 + 1e-11)).max())
+    return math.log(best) if best > 0.0 else -math.inf
 
 
 def _binary_fits(setting: Setting) -> str:
@@ -241,24 +268,35 @@ def _binary_guess(setting: Setting, epsilon: float) -> float | None:
 
 BOUNDS: dict[str, Bound] = {
     "erlingsson": Bound("upper", "Erlingsson et al. 2019 (B, Theorem 4)", _pure, _closed(forms.erlingsson)),
-    "theorem-6": Bound("upper", "B, Theorem 6", _pure, _closed(forms.theorem_6)),
-    "hoeffding-generic": Bound("upper", "B, Lemmas 7 to 10, with gamma <= 1", _pure, _closed(forms.hoeffding_generic)),
-    "bennett-generic": Bound("upper", "B, Lemmas 7, 8, 9, 11, with gamma <= 1", _pure, _closed(forms.bennett_generic)),
-    "bennett-generic-sharp": Bound("upper", "B, Lemmas 7, 8, 9, 11", _pure, _closed(forms.bennett_generic_sharp)),
-    "hoeffding-k-rr": Bound("upper", "B, Lemmas 6, 8, 10, 12", _only("k-rr"), _closed(forms.hoeffding_krr, of_k=True)),
-    "bennett-k-rr": Bound("upper", "B, Lemmas 6, 8, 11, 12", _only("k-rr"), _closed(forms.bennett_krr, of_k=True)),
-    "theorem-1": Bound("upper", "B, Theorem 1", _only("k-rr"), _closed(_theorem_1, of_k=True)),
-    "hoeffding-laplace": Bound("upper", "B, Lemmas 6, 8, 10, 13", _only("laplace"), _closed(forms.hoeffding_laplace)),
-    "bennett-laplace": Bound("upper", "B, Lemmas 6, 8, 11, 13", _only("laplace"), _closed(forms.bennett_laplace)),
+    "theorem-6": Bound("upper", "Paper B, Theorem 6", _pure, _closed(forms.theorem_6)),
+    "hoeffding-generic": Bound(
+        "upper", "Paper B, Lemmas 7 to 10, with gamma <= 1", _pure, _closed(forms.hoeffding_generic)
+    ),
+    "bennett-generic": Bound(
+        "upper", "Paper B, Lemmas 7, 8, 9, 11, with gamma <= 1", _pure, _closed(forms.bennett_generic)
+    ),
+    "bennett-generic-sharp": Bound("upper", "Paper B, Lemmas 7, 8, 9, 11", _pure, _closed(forms.bennett_generic_sharp)),
+    "hoeffding-k-rr": Bound(
+        "upper", "Paper B, Lemmas 6, 8, 10, 12", _only("k-rr"), _closed(forms.hoeffding_krr, of_k=True)
+    ),
+    "bennett-k-rr": Bound(
+        "upper", "Paper B, Lemmas 6, 8, 11, 12", _only("k-rr"), _closed(forms.bennett_krr, of_k=True)
+    ),
+    "theorem-1": Bound("upper", "Paper B, Theorem 1", _only("k-rr"), _closed(_theorem_1, of_k=True)),
+    "hoeffding-laplace": Bound(
+        "upper", "Paper B, Lemmas 6, 8, 10, 13", _only("laplace"), _closed(forms.hoeffding_laplace)
+    ),
+    "bennett-laplace": Bound("upper", "Paper B, Lemmas 6, 8, 11, 13", _only("laplace"), _closed(forms.bennett_laplace)),
     "clones-closed": Bound("upper", "Feldman et al. 2021", _pure, _closed(forms.clones)),
     "clones": Bound("upper", "Feldman et al. 2021, numerically", _pure, _clones, MIDDLE),
     "stronger-clones-closed": Bound("upper", "Feldman et al. 2023", _pure, _closed(forms.stronger_clones)),
     "stronger-clones": Bound("upper", "Feldman et al. 2023, proved by the blanket", _pure, _stronger_clones, FINE),
     "variation-ratio": Bound("upper", "Wang et al. 2024, as far as proved", _variation_fits, _variation, MIDDLE),
-    "blanket": Bound("upper", "B, Lemma 8, by FFT", _blanket_fits, _blanket, FINE),
+    "blanket": Bound("upper", "Paper B, Lemma 8, by FFT", _blanket_fits, _blanket, FINE),
     "binary-exact": Bound("upper", "all data sets of binary randomized response", _binary_fits, _binary, FINE, True),
     "variation-ratio-lower": Bound("lower", "Wang et al. 2024, as published", _three_values, _published, MIDDLE, True),
     "data-set": Bound("lower", "a pair of concrete data sets", _data_set_fits, _data_set, FINE, True),
+    "first-below": Bound("lower", "a message far out, all others at 1", _only("gaussian"), _first_below, COARSE),
     "binary-exact-lower": Bound("lower", "the worst data set found", _binary_fits, _binary_lower, FINE, True),
 }
 """Every bound by its name. To add one, write its function and its line."""

@@ -229,6 +229,7 @@ def _log_binomial(n: int, k: int) -> float:
 
 
 NODES = 1024  # cells that a continuous law is cut into, for each half of it
+LEAST = 1e-60  # what a normal law has less of beyond its last cell is given away
 
 
 @dataclass(frozen=True)
@@ -274,7 +275,7 @@ class Gaussian:
     """A number in [0, 1] plus Gaussian noise. Give one of the two parameters.
 
     The inputs 0 and 1 are the worst pair (docs/mathematics.md); relative to the blanket `min(R(0), R(1))` they have the
-    densities `(v, 1)` left of 1/2 and `(1, v)` right of it, and `v` has no largest value: the far ends are left out.
+    densities `(v, 1)` left of 1/2 and `(1, v)` right of it, and `v` has no largest value, but large ones are rare.
 
     Parameters
     ----------
@@ -311,15 +312,23 @@ class Gaussian:
 
     def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
         sigma = self.deviation(eps0)
-        reach = min(0.5 + sigma * _normal_quantile(tail), 300.0 * sigma**2)  # so that v is a number
-        places = np.linspace(reach, 0.0, NODES + 1)
+        limit = min(0.5 + sigma * _normal_quantile(LEAST), 300.0 * sigma**2)  # so that v is a number
+        reach = min(0.5 + sigma * _normal_quantile(tail), limit)
+        nodes, weights = self._between(sigma, np.linspace(reach, 0.0, NODES + 1))
+        found = mirrored(nodes, weights)
+        rare = None
+        if reach < limit:
+            nodes, weights = self._between(sigma, np.linspace(limit, reach, NODES + 1))
+            rare = cells(nodes * weights, weights, weights)
+        missing = float(ndtr((0.5 - limit) / sigma))
+        return [Cells(found.first, found.second, found.others, missing * (1.0 + 1e-9), rare)]
+
+    def _between(self, sigma: float, places: Floats) -> tuple[Floats, Floats]:
+        """Values of `v` at decreasing distances from 1/2, and the blanket's mass on one side, split onto them."""
         nodes = np.exp(places / sigma**2)
         mass = normal_masses(-(0.5 + places) / sigma)
         moment = normal_masses((0.5 - places) / sigma)
-        weights = split_between(nodes, np.maximum(mass, 0.0), np.maximum(moment, 0.0))
-        missing = float(ndtr((0.5 - reach) / sigma))
-        found = mirrored(nodes, weights)
-        return [Cells(found.first, found.second, found.others, 2.0 * missing * (1.0 + 1e-9))]
+        return nodes, split_between(nodes, np.maximum(mass, 0.0), np.maximum(moment, 0.0))
 
     def data_sets(self, eps0: float) -> list[Cells]:
         """Others at 0, at 1 or at either, seen through grids whose outermost cells take in more or less."""

@@ -51,7 +51,7 @@ from optdp.extras import install
 from optdp.numbers.exact import check_between, check_whole
 from optdp.numbers.roots import edge
 
-TAIL = 1e-20  # what one round may give away beyond the largest loss that is looked at
+TAIL = 1e-20  # what one round may reveal beyond the largest loss that is looked at
 GRID = 1 << 13  # the FFTs of a pure randomizer's bound; others need the finest
 NODES, FEW_NODES = 128, 48
 """Losses at which the bound is evaluated; few where it takes long, which costs up to 1% of epsilon."""

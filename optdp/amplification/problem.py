@@ -16,7 +16,16 @@ from optdp.amplification import catalogue
 from optdp.amplification.bounds import BOUNDS, Setting
 from optdp.amplification.calibrate import LARGEST_EPSILON, LARGEST_N, Question
 from optdp.amplification.counts import LARGEST, CountSetting, Enclosure, count_delta
-from optdp.amplification.randomizers import KRR, LARGEST_CHANNEL, LARGEST_EPS0, Channel, Generic, Randomizer, described
+from optdp.amplification.randomizers import (
+    KRR,
+    LARGEST_CHANNEL,
+    LARGEST_EPS0,
+    Channel,
+    Generic,
+    Randomizer,
+    Sampled,
+    described,
+)
 from optdp.errors import ProblemError
 from optdp.files.models import Exact, Problem, Strict, entry, plain_number, read_text
 from optdp.numbers.exact import Number, check_whole, down, show, shown, to_fraction, up
@@ -178,6 +187,10 @@ _SHUFFLED = (
     "everyone else's value: (epsilon, delta)-differential privacy for every data set. It assumes an honest shuffler, "
     "and that all n people randomize as stated."
 )
+_SAMPLED = (
+    " Each of the n people takes part with probability {rate}, by chance and independently of everyone else, and "
+    "nobody but the shuffler learns who did."
+)
 _COUNTED = (
     "epsilon and delta limit what the number of shuffled reports that name x0, seen alone, can teach about one person "
     "in this one data set. Someone who sees the whole histogram learns more: for that, and for all data sets, use "
@@ -202,6 +215,14 @@ def small(delta: Number | None) -> Fraction | None:
     exact = to_fraction(delta, "delta")
     if not SMALLEST_DELTA <= exact < 1:
         raise ProblemError(f"delta must be at least 1e-300 and below 1. Found {delta}.")
+    return exact
+
+
+def share(value: Number) -> Fraction:
+    """A probability of taking part."""
+    exact = to_fraction(value, "rate")
+    if not Fraction(1, 10**9) <= exact <= 1:
+        raise ProblemError(f"rate must be between 1e-9 and 1. Found {value}.")
     return exact
 
 
@@ -245,6 +266,7 @@ class Amplification(Problem["AmplificationSolution"]):
     eps0, n, delta, epsilon : local epsilon, number of people, delta and epsilon of the shuffled reports.
     method : "best", the smallest proved upper bound, or the name of one bound.
     rounds : how often the same people report.
+    rate : the probability with which each of the `n` people takes part, by chance and in secret.
     title : what files and reports call it.
 
     Examples
@@ -255,7 +277,6 @@ class Amplification(Problem["AmplificationSolution"]):
     """
 
     kind: ClassVar[str] = "amplification"
-    meaning: ClassVar[str] = _SHUFFLED
 
     randomizer: Randomizer = field(metadata=entry(AnyRandomizer))
     eps0: Fraction | None = field(default=None, converter=local, metadata=entry(Exact | None))
@@ -264,6 +285,7 @@ class Amplification(Problem["AmplificationSolution"]):
     epsilon: Fraction | None = field(default=None, converter=central, metadata=entry(Exact | None))
     method: str = field(default="best", metadata=entry(StrictStr))
     rounds: int = field(default=1, metadata=entry(StrictInt))
+    rate: Fraction = field(default=Fraction(1), converter=share, metadata=entry(Exact))
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.randomizer, Randomizer):
@@ -271,6 +293,8 @@ class Amplification(Problem["AmplificationSolution"]):
         if self.n is not None:
             check_whole(self.n, "n", 2, LARGEST_N)
         check_whole(self.rounds, "rounds", 1, 100_000)
+        if self.rate < 1 and isinstance(self.randomizer, KRR) and self.randomizer.k == 0:
+            raise ProblemError("With a rate below 1, k cannot be computed. Give k.")
         if self.method != "best" and (self.method not in BOUNDS or BOUNDS[self.method].side != "upper"):
             names = ", ".join(name for name, bound in BOUNDS.items() if bound.side == "upper")
             raise ProblemError(f"method must be best or one of {names}. Found {self.method!r}.")
@@ -302,6 +326,11 @@ class Amplification(Problem["AmplificationSolution"]):
         """What is found."""
         return self._missing()[0]
 
+    @property
+    def meaning(self) -> str:
+        """What is promised, and what has to be so."""
+        return _SHUFFLED if self.rate == 1 else _SHUFFLED + _SAMPLED.format(rate=show(self.rate))
+
     def question(self, side: str = "upper") -> Question:
         """The same in floats, each rounded so that an upper bound promises less, or a lower bound excludes less."""
         above, below = (up, down) if side == "upper" else (down, up)
@@ -313,13 +342,17 @@ class Amplification(Problem["AmplificationSolution"]):
         epsilon = 1.0 if self.epsilon is None else below(self.epsilon)
         if self.eps0 is not None and self.epsilon is not None and self.epsilon >= self.eps0:
             epsilon = max(epsilon, eps0)  # rounding must not put epsilon below eps0
-        setting = Setting(self.randomizer, eps0, 2 if self.n is None else self.n)
+        randomizer = self.randomizer if self.rate == 1 else Sampled(self.randomizer, self.rate)
+        setting = Setting(randomizer, eps0, 2 if self.n is None else self.n)
         return Question(setting, epsilon, 0.5 if self.delta is None else below(self.delta))
 
     def figures(self) -> dict[str, Any]:
         """What is given, as a file would say it."""
         found = {"randomizer": described(self.randomizer)} | given(self, "eps0", "delta", "epsilon")
-        more = {"n": self.n, "rounds": self.rounds if self.rounds > 1 else None}
+        more = {
+            "n": self.n, "rounds": self.rounds if self.rounds > 1 else None,
+            "rate": show(self.rate) if self.rate < 1 else None,
+        }  # fmt: skip
         return found | {name: value for name, value in more.items() if value is not None}
 
 

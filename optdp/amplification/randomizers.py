@@ -24,6 +24,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from functools import cached_property
 from itertools import permutations
 from typing import Any, ClassVar, NamedTuple, Protocol, cast, runtime_checkable
@@ -38,6 +39,7 @@ from optdp.objects import Public
 
 Floats = NDArray[np.float64]
 LARGEST_EPS0, TAIL = 40.0, 1e-12
+TILTS = 24  # exponential bounds that are tried on what rare cells add
 ROUND_OFF = 2.0**-49  # more than the entries of cells and `e^eps` are wrong by, relatively
 
 
@@ -50,6 +52,8 @@ class Cells:
     others: Floats
     slack: float = 0.0
     """Probability of the messages that were left out of the cells: it is added to an upper bound of delta."""
+    rare: Cells | None = None
+    """Further cells that hardly any message reaches: their `Z` is positive, and may be too large for a grid."""
 
     def values(self, epsilon: float, units: float = 0.0) -> Floats:
         """`Z` of every cell, moved by so many units of what round-off may have done to it."""
@@ -61,8 +65,32 @@ class Cells:
     def log_upper(self, n: int, epsilon: float, grid: int) -> float:
         """An upper bound of `log delta(epsilon)` among `n` messages; `grid` is the length of the FFTs."""
         more = ROUND_OFF * float(self.others.sum())
-        upper = log_positive_part(self.values(epsilon, 1.0), self.others, n, grid, more).upper - math.log(n)
-        return min(0.0, upper if self.slack == 0.0 else float(np.logaddexp(upper, math.log(self.slack))))
+        values = self.values(epsilon, 1.0)
+        upper = log_positive_part(values, self.others, n, grid, more).upper - math.log(n)
+        aside = self.slack + (0.0 if self.rare is None else self._alone(self.rare, values, n, epsilon))
+        return min(0.0, upper if aside == 0.0 else float(np.logaddexp(upper, math.log(aside))))
+
+    def _alone(self, rare: Cells, values: Floats, n: int, epsilon: float) -> float:
+        """What the rare cells add to delta at most.
+
+        Let `B` be the sum of the other cells' values and `J >= 0` that of the rare ones. Where one message is rare,
+        with value `z`, `(B + J)_+ - B_+ <= (B + z)_+`, whose mean is at most `(c + sqrt(c^2 + v)) / 2` if `B + z` has
+        the mean `c` and a variance of `v` or less; where two or more are, it is at most `J`.
+        """
+        jumps = np.maximum(rare.values(epsilon, 1.0), 0.0)
+        size = float(np.abs(values * self.others).sum())
+        mean = (n - 1) * (float((values * self.others).sum()) + 1e-12 * size)
+        variance = (n - 1) * float((values**2 * self.others).sum()) * (1.0 + 1e-12)
+        middle = mean + jumps
+        root = np.hypot(middle, math.sqrt(variance))
+        over = np.where(middle > 0.0, middle + root, variance / (root + np.abs(middle))) / 2.0
+        top = float(values.max()) if values.max() > 0.0 else float(jumps.max())
+        for theta in (np.geomspace(1.0, 600.0, TILTS) / max(top, 1e-12)).tolist():
+            gain = float((self.others * np.expm1(theta * values)).sum()) + 1e-12 * theta * size
+            log_over = theta * jumps + (n - 1) * math.log1p(max(gain, -0.999)) - 1.0 - math.log(theta)
+            np.minimum(over, np.exp(np.minimum(log_over, 700.0)), out=over)
+        several = (n - 1) * float(rare.others.sum())
+        return float((rare.others * (over + several * jumps)).sum()) * (1.0 + 1e-9)
 
     def log_lower(self, n: int, epsilon: float, grid: int) -> float:
         """A lower bound of the same; what was left out of the cells adds nothing to it."""
@@ -114,6 +142,47 @@ class Family(ABC):
 
     def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
         return [variation_cells(self.ratios(eps0))]
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Everybody takes part with probability `rate`, by chance and in secret, and otherwise sends nothing.
+
+    Who counts the messages knows how many sent nothing, so that nothing is a message like any other; it is as likely
+    for every value, and therefore hides everybody who sends none.
+    """
+
+    inner: Randomizer
+    rate: Fraction
+    kind: ClassVar[str] = "sampled"
+
+    @property
+    def own_eps0(self) -> float | None:
+        return self.inner.own_eps0
+
+    def blankets(self, eps0: float, tail: float = TAIL) -> list[Cells]:
+        return [self._thinned(pair) for pair in self.inner.blankets(eps0, tail)]
+
+    def data_sets(self, eps0: float) -> list[Cells]:
+        return [self._thinned(pair) for pair in self.inner.data_sets(eps0)]
+
+    def ratios(self, eps0: float) -> Ratios | None:
+        found = self.inner.ratios(eps0)
+        return None if found is None else found._replace(beta=found.beta * float(self.rate) * (1.0 + 1e-14))
+
+    def _thinned(self, pair: Cells) -> Cells:
+        """Every cell is reached with `rate` times its probability, and one more by those who send nothing."""
+        rate, absent = float(self.rate), float(1 - self.rate)
+        first, second, others = (np.append(rate * law, absent) for law in (pair.first, pair.second, pair.others))
+        rare = pair.rare
+        if rare is not None:
+            rare = Cells(rate * rare.first, rate * rare.second, rate * rare.others)
+        return Cells(first, second, others, rate * pair.slack, rare)
+
+
+def everybody(randomizer: Randomizer) -> Randomizer:
+    """What those who take part do."""
+    return randomizer.inner if isinstance(randomizer, Sampled) else randomizer
 
 
 def described(randomizer: Randomizer) -> str:
@@ -384,7 +453,7 @@ class Channel(Public):
         return list(permutations(range(len(self.matrix)), 2))
 
     def _pair(self, first: Floats, second: Floats, others: Floats) -> Cells:
-        """A message that some input never sends, or next to never, hides nobody: it is counted as given away."""
+        """A message that some input never sends, or next to never, hides nobody: it is counted as revealed."""
         bare = others < 1e-60
         found = merged(first[~bare], second[~bare], others[~bare])
         return Cells(found.first, found.second, found.others, float(first[bare].sum()))

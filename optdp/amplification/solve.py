@@ -16,7 +16,6 @@ from optdp.amplification.problem import Amplification, BoundRow, KRRCount
 from optdp.amplification.randomizers import LARGEST_EPS0
 from optdp.errors import ProblemError
 from optdp.numbers.exact import Number, check_between, down, there, up
-from optdp.numbers.positive_part import EXTENDED
 from optdp.numbers.roots import edge
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Listing, Sheet, between, figure
@@ -81,7 +80,7 @@ class AmplificationSolution(Outcome):
             (self.unknown, Cell(figure(self.value), "strong", after=f"  ({self.method})")),
         ]
         if self.lower is not None and self.lower > 0:
-            facts.append(("no analysis can pass", f"{figure(self.lower)}  (a data set breaks it)"))
+            facts.append(("limit of any analysis", f"{figure(self.lower)}  (a data set breaks it)"))
         facts.append(("status", f"{self.status}, {self.seconds:.2f} s"))
         if self.note:
             facts.append(("note", self.note))
@@ -118,10 +117,10 @@ def solve_counted(problem: KRRCount, backend: str = "", progress: Progress = sil
     for name, reverse, way in (("count", False, "from x0 to x1"), ("count-reverse", True, "from x1 to x0")):
         for side, suffix in (("upper", ""), ("lower", "-lower")):
             value = _counted(problem, side, reverse)
-            rows.append(BoundRow(f"{name}{suffix}", side, value, True, "", f"C, Theorem 1, {way}"))
+            rows.append(BoundRow(f"{name}{suffix}", side, value, True, "", f"Paper C, Theorem 1, {way}"))
     forth, lower, back = (row.value or 0.0 for row in rows[:3])
     worse = back < forth if problem.unknown == "eps0" else back > forth
-    note = "count-reverse is the way back, from another value to x0" + (": here it gives away more" if worse else "")
+    note = "count-reverse is the way back, from another value to x0" + (": here it reveals more" if worse else "")
     return AmplificationSolution(
         problem=problem, value=forth, method="count", lower=lower, bounds=tuple(rows), status="solved", note=note,
         seconds=time.perf_counter() - begin,
@@ -263,10 +262,9 @@ def _fill(rows: list[BoundRow], problem: Amplification, progress: Progress) -> N
         closed = [name for name, bound in BOUNDS.items() if bound.grid == 0]
         chosen = [name for name in ("data-set", "binary-exact-lower") if name not in first]
         chosen += [name for name in BOUNDS if name not in (*first, *closed, *chosen)]
-    fine = FINE if question.setting.n < EXTENDED else FINE // 2
     for name in (*closed, *first, *chosen):
         bound = told(BOUNDS[name], name, progress)
-        spent = fine if name in first else LOWER if bound.side == "lower" else COARSE
+        spent = FINE if name in first else LOWER if bound.side == "lower" else COARSE
         rows.append(_row(name, bound, problem, problem.question(bound.side), spent))
 
 

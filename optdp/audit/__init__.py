@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optdp.artifact import Opened, OpenedMatrix, OpenedParty, OpenedPlan, open_artifact
+from optdp.artifact import Opened, OpenedMatrix, OpenedParty, OpenedPlan, OpenedShuffle, open_artifact
 from optdp.audit import hypotheses
+from optdp.audit.clients import Client, client_trial
 from optdp.audit.experiment import Trial, trials
 from optdp.audit.hypotheses import Misfit, Proved, Tally
 from optdp.audit.plans import Table, party_trial, plan_trials, seeded_sum, summed
@@ -42,7 +43,7 @@ MOST_DRAWS = 40_000_000
 REFUTED, OTHER_LAW, NOT_REFUTED = "refuted", "does not follow its table", "not refuted"
 NO_CLAIM = "no difference from its table found"
 MEANING = {
-    REFUTED: "the sampler gives away more than its artifact claims",
+    REFUTED: "the sampler reveals more than its artifact claims",
     OTHER_LAW: "the claim is not refuted, but the sampler does not draw from its table: do not use it",
     NOT_REFUTED: "no test found a difference; that is no proof of privacy: `verify` proves the table, not the sampler",
     NO_CLAIM: "one party's report is private only inside the secure sum of its plan: audit the plan's folder as well",
@@ -132,12 +133,18 @@ def audit(
 
     `sampler` takes an array of inputs and returns an array of independent outputs, one for each; of a plan's folder a
     list with one for each party, unless the release is drawn inside, from one table of the total. By default it is
-    optdp's own. A `seed` makes the audit repeatable, for tests: whoever knows it could pass an audit on purpose.
+    optdp's own. Of a shuffle protocol a client is audited: inputs are the whole numbers that its law takes. A `seed`
+    makes the audit repeatable, for tests: whoever knows it could pass an audit on purpose.
     """
     check_whole(samples, "samples", 100, MOST_DRAWS)
     begin, source, say = time.perf_counter(), Source(seed), progress or (lambda _: None)
     say("verifying the artifact")
-    found = open_artifact(artifact, OpenedMatrix, OpenedPlan, OpenedParty)
+    found = open_artifact(artifact, OpenedMatrix, OpenedPlan, OpenedParty, OpenedShuffle)
+    if isinstance(found, OpenedShuffle):
+        if isinstance(sampler, Sequence):
+            raise ProblemError("sampler must be a single one for a shuffle protocol: its client.")
+        made, client = [client_trial(found.deployed)], sampler or Client(found.deployed, source)
+        return examine(made, client, samples, source, found.sha256, say, begin)
     made, tables = _tested(found)
     folder = isinstance(found, OpenedPlan) and found.plan.problem.method != "inside"
     seeded = [table for table in tables if isinstance(table, SeededMaps)]

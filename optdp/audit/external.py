@@ -64,6 +64,19 @@ class Command:
             words = [word.replace("{" + name + "}", str(value)) for word in words]
         return words
 
+    @property
+    def longest(self) -> int:
+        """Bytes of an output, at most."""
+        return DIGITS + 2
+
+    def named(self, x: int) -> dict[str, object]:
+        """What stands for the placeholders of an input."""
+        return {"input": x}
+
+    def read(self, data: bytes, count: int, name: str) -> Integers:
+        """What was printed."""
+        return _integers(data, count, name)
+
     def __call__(self, inputs: Integers) -> Integers:
         """One output for each input."""
         deadline = time.monotonic() + self.timeout
@@ -76,7 +89,7 @@ class Command:
         outputs = np.empty(len(inputs), dtype=np.int64)
         order = np.argsort(inputs, kind="stable")
         for group in np.split(order, np.flatnonzero(np.diff(inputs[order])) + 1) if len(inputs) else ():
-            words = self.filled(input=int(inputs[group[0]]), count=len(group))
+            words = self.filled(**self.named(int(inputs[group[0]])), count=len(group))
             outputs[group] = self._run(words, subprocess.DEVNULL, len(group), deadline)
         return outputs
 
@@ -91,7 +104,7 @@ class Command:
             raise ProblemError(f"--command must be a program that runs. Found {name}: {reason}.") from None
         with process:
             try:
-                data, said = _printed(process, count, name, deadline)
+                data, said = _printed(process, count * self.longest + 64, count, name, deadline)
                 code = process.wait(max(deadline - time.monotonic(), 0.01))
             except BaseException as error:  # also when interrupted from the keyboard
                 with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -104,11 +117,13 @@ class Command:
         if code:
             last = said.decode("utf-8", "replace").strip().splitlines()[-1:]
             raise ProblemError(f"--command must exit with 0. Found {code} of {name}: {_plain(*last)}")
-        return _integers(data, count, name)
+        return self.read(data, count, name)
 
 
-def _printed(process: subprocess.Popen[bytes], count: int, name: str, deadline: float) -> tuple[bytes, bytes]:
-    """What it prints until `deadline`, no more than `count` integers need; and the end of what it says of errors."""
+def _printed(
+    process: subprocess.Popen[bytes], most: int, count: int, name: str, deadline: float
+) -> tuple[bytes, bytes]:
+    """What it prints until `deadline`, no more than `count` outputs need; and the end of what it says of errors."""
     data, said = bytearray(), bytearray()
     with selectors.DefaultSelector() as waiting:
         for stream in (process.stdout, process.stderr):
@@ -127,9 +142,9 @@ def _printed(process: subprocess.Popen[bytes], count: int, name: str, deadline: 
                     said = (said + got)[-KEPT:]
                 else:
                     data += got
-                    if len(data) > (DIGITS + 2) * count + 64:
+                    if len(data) > most:
                         raise ProblemError(
-                            f"--command must print {count:,} integers. Found more output than they need from {name}."
+                            f"--command must print {count:,} outputs. Found more output than they need from {name}."
                         )
     return bytes(data), bytes(said)
 

@@ -141,7 +141,7 @@ def corners(step: float, index: list[int], heights: list[float]) -> dict[int, fl
     return dict(sorted(masses.items()))
 
 
-# ---------------------------------------------------------------------- what a table gives away without any prior
+# ---------------------------------------------------------------------- what a table reveals without any prior
 
 WORK = 20_000_000
 """Quotients that are looked at, at most; beyond, only neighbouring inputs are compared."""

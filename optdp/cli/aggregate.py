@@ -96,9 +96,9 @@ def aggregate(
     if whole is None and not as_json:
         err.print("[dim]the plan was not verified: some of its files are not in the folder[/]")
 
-    def record() -> None:
+    def record(known: bool) -> None:
         if ledger is not None and whole is not None:
-            Ledger.read(ledger).add_run(whole, party, run)
+            Ledger.read(ledger).add_run(whole, party, run, known=known)
 
     try:
         found = join(member, truth, run=run, places=places, key=own, state=state, timeout=timeout, listen=listen,

@@ -52,6 +52,7 @@ def amplify(
     rounds: Annotated[
         int, typer.Option(help="How often the same people report (above 1 needs the extra accounting).")
     ] = 1,
+    rate: Annotated[str, typer.Option(help="The probability with which each person takes part.")] = "1",
     deadline: Deadline = None,
     as_json: AsJson = False,
 ) -> None:
@@ -69,7 +70,7 @@ def amplify(
     numbers = {"eps0": eps0, "n": n, "delta": delta, "epsilon": epsilon}
     law = {"kind": randomizer} | {name: value for name, value in described.items() if value is not None}
     given = {name: value for name, value in numbers.items() if value is not None}
-    spec = {"kind": "amplification", "randomizer": law, "method": method, "rounds": rounds}
+    spec = {"kind": "amplification", "randomizer": law, "method": method, "rounds": rounds, "rate": rate}
     with working(deadline) as (say, clock):
         solution: Any = solve(built(spec | given), progress=say)
     with work.held(later=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,16 +14,32 @@ from typer.core import TyperGroup
 from optdp import library
 from optdp.errors import ProblemError
 
+
+def completed(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """What a shell offers for a word that is one of some names."""
+    return lambda incomplete: [name for name in names() if name.startswith(incomplete)]
+
+
+def _backends() -> list[str]:
+    from optdp.programs.backends import installed
+
+    return [backend.name for backend in installed()]
+
+
 PROBLEM: dict[str, Any] = {
     "parser": library.place,
     "metavar": "PROBLEM",
-    "autocompletion": lambda incomplete: [name for name in library.problems() if name.startswith(incomplete)],
+    "autocompletion": completed(library.problems),
 }
 """An argument that is a problem: a file or a name."""
 ProblemPath = Annotated[
     Path, typer.Argument(help="A problem file (TOML), or a name that `optdp problems` lists.", **PROBLEM)
 ]
 ArtifactPath = Annotated[Path, typer.Argument(help="An artifact that `optdp solve --out` wrote.")]
+BackendName = Annotated[
+    str,
+    typer.Option(help="The solver to use; `optdp kinds` lists those installed.", autocompletion=completed(_backends)),
+]
 Deadline = Annotated[
     float | None,
     typer.Option(help="Stop after this many seconds, with the best found so far.", metavar="SECONDS"),

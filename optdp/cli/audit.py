@@ -23,7 +23,7 @@ COLOURS = {"refuted": "bold red", "does not follow its table": "bold red"}
 
 def audit(
     artifact: Annotated[
-        Path, typer.Argument(help="An artifact, a plan's folder, or one party's file, as written by `solve --out`.")
+        Path, typer.Argument(help="An artifact, a plan's folder, one party's file, or a shuffle protocol.")
     ],
     samples: Annotated[
         int,
@@ -34,7 +34,7 @@ def audit(
         typer.Option(
             help="The sampler to test instead of optdp's: './sampler {input} {count}' prints that many integers; "
             "without the two placeholders it reads inputs and prints one integer for each, one per line. For a plan's "
-            "folder also {party}."
+            "folder also {party}; of a shuffle protocol the client."
         ),
     ] = "",
     timeout: Annotated[float, typer.Option(help="Seconds that the command may run in all.")] = 600.0,
@@ -65,8 +65,11 @@ def audit(
 
 def _samplers(found: Opened, command: Command) -> Sampler | list[Sampler]:
     """The command, or of a plan one for each party."""
-    from optdp.artifact import OpenedPlan
+    from optdp.artifact import OpenedPlan, OpenedShuffle
+    from optdp.audit.clients import client_command
 
+    if isinstance(found, OpenedShuffle):
+        return client_command(command, found.deployed)
     if not isinstance(found, OpenedPlan) or found.plan.problem.method == "inside":
         return command
     if not any("{party}" in word for word in command.words):

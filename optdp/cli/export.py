@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from optdp.cli.arguments import AsJson
+from optdp.cli.arguments import AsJson, completed
 from optdp.cli.printing import err, out, plain, print_json
 from optdp.files.atomic import name_of
+
+
+def _targets() -> Iterable[str]:
+    from optdp.export import TARGETS
+
+    return TARGETS
 
 
 def export(
     artifact: Annotated[
         Path, typer.Argument(help="An artifact, one party's file, a plan's folder, or a shuffle protocol.")
     ],
-    to: Annotated[str, typer.Option(help="A sampler: python, c, js or sql; or the table: csv, npz or parquet.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            help="A sampler: python, c, js or sql; or the table: csv, npz or parquet.",
+            autocompletion=completed(_targets),
+        ),
+    ],
     save: Annotated[
         Path, typer.Option("--out", "-o", help="The folder to write to; for csv, npz and parquet it may be a file.")
     ],

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from optdp.cli.arguments import completed
 from optdp.cli.printing import err, out, plain
 from optdp.errors import ProblemError
+
+
+def _kinds() -> Iterable[str]:
+    from optdp import templates
+
+    return templates.startable()
 
 
 def init(
     kind: Annotated[
         str | None,
-        typer.Argument(help="A kind of problem that `optdp kinds` lists. If you leave it out, optdp asks questions."),
+        typer.Argument(
+            help="A kind of problem that `optdp kinds` lists. If you leave it out, optdp asks questions.",
+            autocompletion=completed(_kinds),
+        ),
     ] = None,
     save: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path("problem.toml"),
     values: Annotated[
@@ -56,6 +67,7 @@ def _ask(question: str, answers: list[str]) -> int:
     for number, answer in enumerate(answers, 1):
         err.print(f"  {number}  {plain(answer)}")
     while True:
-        said = str(typer.prompt(f"1 to {len(answers)}", err=True)).strip()
+        said = str(typer.prompt(f"Your answer, 1 to {len(answers)}", err=True)).strip()
         if said.isascii() and said.isdecimal() and 0 < int(said[:9]) <= len(answers):
             return int(said) - 1
+        err.print(f"  Please type a number from 1 to {len(answers)}.")

@@ -7,6 +7,17 @@ from rich.table import Table
 from optdp.cli.arguments import AsJson
 from optdp.cli.printing import out, plain, print_json
 
+PAPERS = {
+    "A": "Alborch, Athanasiou, Reisert, Optimizing Differential Privacy in Federated Analytics under Known Input "
+    "Distributions",
+    "B": "Balle, Bell, Gascón, Nissim, The Privacy Blanket of the Shuffle Model",
+    "C": "Biswas, Jung, Palamidessi, Tight Differential Privacy Guarantees for the Shuffle Model with k-Randomized "
+    "Response",
+    "D": "Athanasiou, Chatzikokolakis, Palamidessi, Enhancing Metric Privacy With a Shuffler",
+    "E": "A Shuffling Framework for Local Differential Privacy",
+}
+"""To which problems, bounds and docstrings refer by a letter; docs/papers.md says more."""
+
 
 def problems(as_json: AsJson = False) -> None:
     """List the problems that come with optdp: every command that takes a problem takes their names."""
@@ -27,6 +38,8 @@ def problems(as_json: AsJson = False) -> None:
     for item in listed:
         table.add_row(*(plain(item[name]) for name in ("name", "title", "source")))
     out.print(table)
+    for letter, paper in PAPERS.items():
+        out.print(f"[dim]Paper {letter}: {paper}[/]")
 
 
 def kinds(as_json: AsJson = False) -> None:

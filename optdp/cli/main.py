@@ -55,7 +55,7 @@ class _Commands(Once):
 
 app = typer.Typer(
     cls=_Commands,
-    help="Describe your deployment; optdp finds the best private mechanism, proves what it gives away, and hands you "
+    help="Describe your deployment; optdp finds the best private mechanism, proves what it reveals, and hands you "
     "the tables to deploy.\n\nStart here:  optdp solve sick-leave --out sick-leave.json\n\n"
     "For a problem of your own:  optdp init",
     no_args_is_help=True,

@@ -114,7 +114,7 @@ def analyze(
         found, tally = _read(design, given, messages.received, say)
         document: dict[str, Any] = {
             "format": "optdp/estimate", "version": 1, "kind": found.kind, "design": found.sha256,
-            "estimate": analysis.estimate(found, tally), "privacy": dict(found.claim),
+            "estimate": analysis.estimate(found, tally), "privacy": analysis.promised(found, tally),
         }  # fmt: skip
         write_bytes(save, (json.dumps(document, indent=2) + "\n").encode())
     if as_json:

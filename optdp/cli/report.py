@@ -27,7 +27,7 @@ def report(
 ) -> None:
     """Verify an artifact and write one self-contained HTML page: what is promised, on what assumptions, with charts.
 
-    Of a shuffle protocol and of what shuffling buys, a problem file will do: it is solved first.
+    For a shuffle protocol, or for what shuffling buys, give the problem file: it is solved first.
 
     For example:  optdp report sick-leave.json -o report.html --title "Sick leave in our offices"
     """

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import optdp.work as work
-from optdp.cli.arguments import AllowOutside, AsJson, Deadline, ProblemPath
+from optdp.cli.arguments import AllowOutside, AsJson, BackendName, Deadline, ProblemPath
 from optdp.cli.printing import err, print_json, show, working
 from optdp.errors import ProblemError
 from optdp.files.atomic import check_apart
@@ -21,7 +21,7 @@ def solve(
         Path | None,
         typer.Option("--out", "-o", help="Write the artifact here (.json); for several entities a folder."),
     ] = None,
-    backend: Annotated[str, typer.Option(help="The solver to use; `optdp kinds` lists those installed.")] = "highs",
+    backend: BackendName = "highs",
     option: Annotated[
         list[str] | None,
         typer.Option(

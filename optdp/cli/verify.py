@@ -39,7 +39,11 @@ def verify(
         Path, typer.Argument(help="An artifact, a plan's folder, or an order, as written by `solve --out`.")
     ],
     reason: Annotated[
-        bool, typer.Option("--explain", help="Also show the worst output, and how likely it is under two secrets.")
+        bool,
+        typer.Option(
+            "--explain",
+            help="Also show the worst output under two secrets; of a protocol, what fewer people hide.",
+        ),
     ] = False,
     key: Annotated[
         Path | None,
@@ -62,8 +66,8 @@ def verify(
 
     kinds = (OpenedMatrix, OpenedPlan, OpenedOrder, OpenedShuffle)
     found = open_artifact(artifact, *kinds, allow_outside=allow_outside, check=False)
-    if reason and isinstance(found, OpenedOrder | OpenedShuffle):
-        raise ProblemError(f"--explain is for noise matrices and plans. Found {found.noun}.")
+    if reason and isinstance(found, OpenedOrder):
+        raise ProblemError(f"--explain is for noise matrices, plans and shuffle protocols. Found {found.noun}.")
     why = _explained(found) if isinstance(found, OpenedMatrix | OpenedPlan) and reason else None
     more = {} if why is None else {"explain": why.document()}
     try:
@@ -86,6 +90,8 @@ def verify(
     say = {OpenedMatrix: _matrix, OpenedPlan: _plan, OpenedOrder: _order, OpenedShuffle: _shuffle}
     figures, table, meaning = say[type(found)](checked, artifact)
     figures |= {"sha256": digest, "seconds": round(checked.seconds, 3)} | further
+    if reason and isinstance(found, OpenedShuffle):
+        more = {"explain": found.verified.explain()}
     if as_json:
         print_json(figures | ({} if isinstance(found, OpenedOrder) else {"meaning": meaning}) | more)
         return
@@ -97,6 +103,8 @@ def verify(
         if name in figures:
             print(f"  {name:<6}  {figures[name]}")
     show(Sheet((), meaning=meaning))
+    if reason and isinstance(found, OpenedShuffle):
+        show(found.verified.reasons())
     if why is not None:
         _show(why)
 

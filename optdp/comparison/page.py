@@ -10,13 +10,14 @@ from typing import Any
 from optdp.comparison.charts import Axis, Series, cloud, steps
 from optdp.comparison.results import Results
 from optdp.comparison.rows import Head, Row, number
-from optdp.comparison.statistics import OURS, SHIFT, TOLERANCE, TOLERANCES, Comparison, ratios
+from optdp.comparison.statistics import ALIKE, OURS, SHIFT, TOLERANCE, TOLERANCES, Comparison, ratios
 from optdp.comparison.tables import asked, figures, short, times
 from optdp.html import Html, el, join
 from optdp.report import page as html
 
 INFINITE, PRIVATE = 0.96, 0.04
 """Where on the axis of epsilons those are that are no excess."""
+UNEVEN = "Not every backend was given every problem, so that means and shares are over different ones."
 WITHIN = 1e-9
 """An excess below this share of epsilon is within the rounding of a solver's last digits, and drawn as such."""
 
@@ -88,7 +89,8 @@ def _times(found: Comparison) -> Html:
     ]  # fmt: skip
     table = html.table(
         ("backend", "mean seconds", "times the least", "fastest on", "done"), rows,
-        f"Shifted geometric means (shift {SHIFT:g} s); what was not done counts as its time limit.", range(1, 5),
+        f"Shifted geometric means (shift {SHIFT:g} s); what was not done counts as its time limit."
+        + (f" {UNEVEN}" if found.uneven else ""), range(1, 5),
     )  # fmt: skip
     count = len(found.problems)
     series = []
@@ -251,7 +253,8 @@ def _reading() -> Html:
         ("Private as returned", "the real epsilon of the solver's own floats is at most what was asked for, times one "
          "plus the tolerance. Negative numbers count as zero."),
         ("Private after repair", "optdp has made a certified table of the answer, which keeps epsilon exactly, and "
-         "its error is within the tolerance of the optimum."),
+         "its error is within the tolerance of the optimum. Of a plan whose optimum nobody has proved: within "
+         f"{100 * ALIKE:g} % of the best that any backend found."),
         ("Optimal", "is said only of what is proved to be within a millionth of the optimum. The solver's own word "
          "stands below ours where it is another."),
         ("Gap", "how far the certified error is at most from the least possible, as a part of it."),

@@ -236,6 +236,8 @@ def _first_line(error: ValidationError) -> str:
         context = first.get("ctx", {})
         known = str(context.get("expected_tags", "")).replace("'", "")
         return f"{where}.kind must be one of {known}. Found {shown(context.get('tag'))}."
+    if first["type"] == "union_tag_not_found":
+        return f"{where}.kind is missing. Add it; `optdp schema` says what it may be."
     if first["type"] == "missing":
         return f"{where} is missing. Add it; `optdp schema` says what it may be."
     other = {e["msg"].removeprefix("Input should be"): None for e in errors[1:] if _steps(e["loc"]) == steps}

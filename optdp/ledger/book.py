@@ -160,18 +160,20 @@ class Ledger(Public):
         party: int,
         run: str,
         *,
+        known: bool = True,
         key: str | Path | None = None,
         progress: Callable[[str], None] = lambda _: None,
     ) -> Ledger:
         """Record that a party of a plan takes part in a run, and return the ledger as it is then.
 
         What counts is the ordinary epsilon of the party's own table: it bounds what any aggregate tells about its
-        people. A run that is recorded already costs nothing more, as it has one report.
+        people. A run that is in the ledger already costs nothing more, as it has one report; but if that is not `known`
+        any more, as the record of it is gone, another one is drawn, and is counted.
         """
         about = f"party {party}, run {run}"
         chain.remark(about, "run")
         epsilon, name = _decimal(plan.certificate.ordinary[party], party_file(party)), Path(party_file(party))
-        return self._record(plan.identity, name, epsilon, 1, about, key, progress, once=True)
+        return self._record(plan.identity, name, epsilon, 1, about, key, progress, once=known)
 
     def _record(
         self, digest: str, path: Path, epsilon: Fraction, count: int, about: str, key: str | Path | None,

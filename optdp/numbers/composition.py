@@ -1,4 +1,4 @@
-"""What several releases give away together, from nothing but the ordinary epsilon of each.
+"""What several releases reveal together, from nothing but the ordinary epsilon of each.
 
 Release `i` is `e_i`-differentially private. Three upper bounds on the epsilon of all of them together, at one delta:
 

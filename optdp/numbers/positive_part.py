@@ -39,9 +39,11 @@ Spectrum = NDArray[np.complexfloating[Any, Any]]
 
 BASE, LARGE_BASE = 64, 256
 TINY = 1e-60  # powers of a spectrum below this are left out, and counted as error
-EXTENDED = 1 << 22
-"""From so many copies on numbers have extended precision, where the machine has it, and steps are larger: round-off
+EXTENDED = 1 << 14
+"""From so many copies on numbers may have extended precision, where the machine has it, and steps are larger: round-off
 grows with every step."""
+BUDGET = 1e-5
+"""Where round-off may have moved the expectation by more than this, relatively, extended precision is used."""
 ABOVE, BELOW = 34.0, 26.0
 """A step may lose `e^-ABOVE` of the tilted probability past its grid's upper end, and `e^-BELOW` past the lower."""
 
@@ -99,21 +101,32 @@ def log_positive_part(values: Floats, masses: Floats, n: int, grid: int, more: f
         return LogEnclosure(-math.inf, -math.inf)
     left = max(0.0, math.fsum([1.0, more, *(-masses).tolist()]))
     hopeful = values > -(n - 1) * largest * (1.0 + 1e-15)  # with any other value the sum cannot be positive
-    exact = np.longdouble if n >= EXTENDED else np.float64
-    tilted = _tilt(np.append(values[hopeful], 0.0).astype(exact), np.append(masses[hopeful], left).astype(exact), n)
+    kept, weights = np.append(values[hopeful], 0.0), np.append(masses[hopeful], left)
+    found, precise = _enclosed(kept, weights, n, grid, BASE)
+    if precise or n < EXTENDED:
+        return found
+    other, _ = _enclosed(kept.astype(np.longdouble), weights.astype(np.longdouble), n, grid, LARGE_BASE)
+    return LogEnclosure(max(found.lower, other.lower), min(found.upper, other.upper))
+
+
+def _enclosed(values: Floats, masses: Floats, n: int, grid: int, base: int) -> tuple[LogEnclosure, bool]:
+    """The bounds in the precision of `values`, and whether round-off leaves them as sharp as the grid is."""
+    tilted = _tilt(values, masses, n)
     theta = tilted.theta
     chernoff = -1.0 - math.log(theta)  # x e^(-theta x) <= 1 / (e theta)
     slack = n * 2.0**-53 * 32 * tilted.perturbation + 1e-13
-    lower, upper = -math.inf, chernoff
-    found = _power(tilted, n, grid, largest) if tilted.variance > 0.0 else None
+    lower, upper, precise = -math.inf, chernoff, tilted.variance <= 0.0
+    found = _power(tilted, n, grid, float(values.max()), base) if tilted.variance > 0.0 else None
     if found is not None:
         done, noise, astray = found
         value, error = _expectation(done, theta)
+        precise = error <= BUDGET * value
         error += math.exp(chernoff) * astray
         upper = min(upper, math.log(value + error))
         certain = value - error - _growth(done, theta, noise, astray)
         lower = math.log(certain) if certain > 0.0 else -math.inf
-    return LogEnclosure(n * tilted.log_mgf + lower - slack, n * tilted.log_mgf + upper + slack)
+    enclosure = LogEnclosure(n * tilted.log_mgf + lower - slack, n * tilted.log_mgf + upper + slack)
+    return enclosure, precise
 
 
 def _tilt(values: Floats, masses: Floats, n: int) -> _Tilted:
@@ -144,7 +157,7 @@ def _tilt(values: Floats, masses: Floats, n: int) -> _Tilted:
     return _Tilted(theta, values, weights, log_mgf, moved + theta * dot(weights, np.abs(values)) + 1e-30)
 
 
-def _power(tilted: _Tilted, n: int, grid: int, largest: float) -> tuple[_Sum, float, float] | None:
+def _power(tilted: _Tilted, n: int, grid: int, largest: float, base: int) -> tuple[_Sum, float, float] | None:
     """The law of the sum, the variance proxy `v` of the splits' noise, and how much tilted probability may be astray.
 
     A sum leaves its grid if the sum of the values does (Bernstein) or the noise (Hoeffding). Under the tilt, noise of
@@ -152,7 +165,6 @@ def _power(tilted: _Tilted, n: int, grid: int, largest: float) -> tuple[_Sum, fl
     times `e^(theta sqrt(2 r v))`. None if the grid is so coarse that `theta^2 v > 1`: then Chernoff's bound is better.
     """
     digits, copies, noise = [], 1.0, 0.0
-    base = BASE if n < EXTENDED else LARGE_BASE
     while n:
         n, digit = divmod(n, base)
         digits.append(digit)

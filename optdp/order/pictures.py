@@ -20,8 +20,8 @@ def pictures(solution: OrderSolution) -> Mapping[str, Callable[[], Picture]]:
     groups, order = solution.problem.groups, solution.order
     rows = (
         ("this order", float(solution.sensitivity)),
-        ("no order is below (proved)", float(solution.lower_bound)),
-        ("E's bound for it", float(solution.paper_sensitivity)),
+        ("lower bound (proved)", float(solution.lower_bound)),
+        ("the paper's bound", float(solution.paper_sensitivity)),
     )
 
     def by_group() -> Chart:

@@ -1,4 +1,4 @@
-"""What is asked of an order-private shuffle: who is grouped with whom, and how little a group may give away."""
+"""What is asked of an order-private shuffle: who is grouped with whom, and how little a group may reveal."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class OrderShuffle(Problem["OrderSolution"]):
     Parameters
     ----------
     groups : who is grouped with whom.
-    alpha : how much a group may give away.
+    alpha : how much a group may reveal.
     distance : "kendall" or "hamming".
     ordering : "best", a portfolio within `budget` seconds, or one heuristic by its name.
     budget : seconds of search for "best".

@@ -286,8 +286,8 @@ class OrderSolution(Outcome):
         groups, values = self.problem.groups, self.problem.values
         lines = {
             f"sensitivity, {'exact' if values in (None, 2) else 'at most'}": self.sensitivity,
-            "E's bound for it": self.paper_sensitivity,
-            "no order is below": self.lower_bound,
+            "the paper's bound": self.paper_sensitivity,
+            "lower bound": self.lower_bound,
         }
         worst = max(1, *lines.values())
         bars = [
@@ -298,7 +298,7 @@ class OrderSolution(Outcome):
             ("groups", f"{len(groups):,}, the largest of {int(groups.sizes.max(initial=0)):,} records"),
             ("order", Cell(self.ordering, "strong", after=f", width {self.width:,}")),
             *bars,
-            ("theta", f"{self.theta:.9g}  (by E's bound {self.paper_theta:.9g})"),
+            ("theta", f"{self.theta:.9g}  (by the paper's bound {self.paper_theta:.9g})"),
             ("pairs reversed", f"{100 * self.reversed_pairs:.3g} %  (by a uniform shuffle 50 %)"),
         )
         return Sheet(facts, meaning=self.problem.meaning)

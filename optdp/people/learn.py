@@ -14,7 +14,7 @@ often than expected its outputs were seen:
 The likelihood never falls, and how far its logarithm is from the maximum is bounded at every step:
 by `n log(m)`, where `m` is the largest multiplier (Jensen's inequality). That is the rule for stopping.
 
-What is learnt from releases gives away nothing more than they did. But it is an estimate: privacy under an
+What is learnt from releases reveals nothing more than they did. But it is an estimate: privacy under an
 estimated prior is only as good as the estimate, and an input that the data do not need gets probability 0.
 
 References: D. Agrawal and C. Aggarwal, "On the design and quantification of privacy preserving data mining

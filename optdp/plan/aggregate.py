@@ -3,6 +3,7 @@ release is drawn inside, add one's input to the others' and draw from the table 
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from optdp.plan.meeting.keys import Key
 from optdp.plan.meeting.meeting import Meeting, meet
 from optdp.plan.meeting.opening import opened
 from optdp.plan.meeting.roster import Place
-from optdp.plan.meeting.runs import Run, begin, check_name, folder_beside
+from optdp.plan.meeting.runs import Run, begin, folder_beside, place_of
 from optdp.plan.meeting.sum import secure_sum
 from optdp.plan.meeting.terms import Agreement, checked
 
@@ -58,7 +59,7 @@ def join(
     state: Path | None = None,
     timeout: float = 60.0,
     listen: str | None = None,
-    before_report: Callable[[], object] = lambda: None,
+    before_report: Callable[[bool], object] = lambda _: None,
 ) -> Aggregate:
     """Run the secure sum of a plan as the party whose file is given, all that it needs.
 
@@ -73,7 +74,8 @@ def join(
     Of a plan whose release is drawn inside nobody draws a report. On record are this party's random bits, so that a
     second attempt draws the same release; only the release is opened.
 
-    `before_report` is called when the arguments have been checked, before anything is drawn or recorded.
+    `before_report` is called when the arguments have been checked, before anything is drawn or recorded, with whether
+    there is a record of this run already: if not, what follows is a new release.
     """
     party, m = member.party, len(member.problem.parties)
     if len(places) != m:
@@ -89,9 +91,9 @@ def join(
         look_up, made = partial(table.report, value), partial(secrets.randbits, WORD)
     elif inside is not None:
         made = partial(secrets.randbits, inside.bits)
-    check_name(run)
+    known = os.path.lexists(place_of(folder, member.identity, party, run))
     checked(Agreement(member.identity, run, "check"), party, places, key, timeout, listen)
-    before_report()
+    before_report(known)
     record = begin(folder, member.identity, party, run, value, made)
     divisor, again = member.problem.divisor, record.aggregate is not None
     total = record.aggregate

@@ -145,18 +145,38 @@ def certify_plan(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> PlanCertif
 
 
 def _alone_epsilons(problem: MultiLTE, tables: Sequence[NoiseMatrix]) -> tuple[Fraction | None, ...]:
-    """The epsilon of each table by itself against its observer, for as many steps as move the sum as far as anybody."""
-    wholes = [problem.alone(i) for i in range(len(tables))]
-    keys = [(id(whole), table.inputs, table.rows) for whole, table in zip(wholes, tables, strict=True)]
+    """The epsilon of each table by itself against its observer."""
+    keys = [(id(problem.alone(i)), table.inputs, table.rows) for i, table in enumerate(tables)]
+    return tuple(each_once(keys, lambda i: _alone_epsilon(problem, i, tables[i])))
 
-    def epsilon(i: int) -> Fraction | None:
-        with precision():
-            return observed(wholes[i], tables[i])[0]
 
-    shares = [problem.epsilon / whole.epsilon for whole in wholes]
-    return tuple(
-        None if own is None else own * share for own, share in zip(each_once(keys, epsilon), shares, strict=True)
-    )
+def _alone_epsilon(problem: MultiLTE, party: int, table: NoiseMatrix) -> Fraction | None:
+    """The same of one table, for as many steps as move the sum as far as anybody."""
+    whole = problem.alone(party)
+    with precision():
+        own = observed(whole, table)[0]
+    return None if own is None else own * problem.epsilon / whole.epsilon
+
+
+def stands_alone(problem: MultiLTE) -> bool:
+    """Whether the people of a party are protected by its own finite table, whatever tables the others have."""
+    return problem.method == "alone" or (problem.method == "joint" and problem.honest == 1 and not problem.watched)
+
+
+def own_epsilon(problem: MultiLTE, party: int, table: NoiseMatrix) -> Fraction | None:
+    """The epsilon of a party's people by its table alone, where that `stands_alone`."""
+    if problem.method == "alone":
+        return _alone_epsilon(problem, party, table)
+    worst: list[Fraction | None] = [Fraction(1)]
+    for bits in PRECISIONS:
+        with precision(bits):
+            worst = [Fraction(1)]
+            own = [_reports(world[party], table) for world in problem.worlds]
+            every = problem.adjacency == "all"
+            exact = [raise_quotients(comparisons(1, [reports], every), worst) for reports in own]
+        if all(exact):
+            break
+    return None if worst[0] is None else log_upper(worst[0]) * steps_of(problem, problem.worlds)[party]
 
 
 def plan_errors(

@@ -29,10 +29,19 @@ from optdp.mechanism.added_noise import table_only
 from optdp.mechanism.matrix import NoiseMatrix
 from optdp.mechanism.seeded_maps import SeededMaps
 from optdp.mechanism.shared_noise import SharedNoise
+from optdp.numbers.exact import show
 from optdp.objects import Public
 from optdp.plan.bound_proof import bound_proves
 from optdp.plan.certificate import PlanCertificate
-from optdp.plan.certify import EXPLICIT, MOST_SETS, certify_plan, number_of_sets, ordinary_of
+from optdp.plan.certify import (
+    EXPLICIT,
+    MOST_SETS,
+    certify_plan,
+    number_of_sets,
+    ordinary_of,
+    own_epsilon,
+    stands_alone,
+)
 from optdp.plan.divisible_certify import certify_shared, table_reach
 from optdp.plan.inside import certify_inside
 from optdp.plan.problem import MultiLTE
@@ -146,7 +155,8 @@ def member_of(artifact: PartyArtifact, problem: MultiLTE) -> Member:
 
 def check_alone(member: Member, document: Mapping[str, Any] | None) -> None:
     """What a party can check without the others' files: that its own is the one that `plan.json` lists, if that is
-    there, and that its table has the ordinary epsilon that it claims and the problem asks for."""
+    there, that its table has the ordinary epsilon that it claims and the problem asks for, and the epsilon under the
+    priors wherever that is a matter of this table alone."""
     if document is not None:
         entry = document["parties"][member.party] if member.party < len(document["parties"]) else {"sha256": None}
         if member.identity != document["plan"] or member.artifact.sha256 != entry["sha256"]:
@@ -155,7 +165,23 @@ def check_alone(member: Member, document: Mapping[str, Any] | None) -> None:
         found = ordinary_of(member.problem, member.party, member.table)
         at_most("ordinary_epsilon", found, member.artifact.claim.get("ordinary_epsilon"))
         if member.problem.fallback_epsilon is not None:
-            at_most("fallback_epsilon", found, str(member.problem.fallback_epsilon))
+            at_most("fallback_epsilon", found, show(member.problem.fallback_epsilon))
+        _check_by_itself(member, member.table)
+
+
+def _check_by_itself(member: Member, table: NoiseMatrix) -> None:
+    """Of a release that is drawn inside, all have this one table; other tables may protect a party's people alone."""
+    problem, party, claim = member.problem, member.party, member.artifact.claim
+    if problem.method == "inside":
+        if len(set(claim["tables"])) > 1:
+            raise refused('With method = "inside" all parties must have the same table', "digests of several")
+        certificate = certify_inside(problem, [table] * len(problem.parties))
+        certificate.check(problem)
+        _check_own(certificate, party, claim, OF_PARTY)
+    elif stands_alone(problem):
+        found = own_epsilon(problem, party, table)
+        at_most("epsilon", found, claim.get("epsilon"))
+        at_most("epsilon", found, show(problem.epsilon))
 
 
 def _table(artifact: PartyArtifact, problem: MultiLTE, party: int) -> Table:
@@ -254,6 +280,8 @@ def _checked(found: Any) -> dict[str, Any]:
 
 OWN = {"epsilon", "ordinary_epsilon", "mae"}
 """What is claimed of each party."""
+OF_PARTY = OWN | {"plan", "party", "tables", "meaning", "explained"}
+"""All that the claim in a party's file may say."""
 CLAIMS = {"epsilon", "mae", "mse", "worst_mae", "baseline_mae", "lower_bound", "parties", "meaning", "explained"}
 """All that the claim of a plan may say."""
 MOST_PLACES, MOST_STEPS = 1 << 24, 1 << 26
@@ -304,7 +332,7 @@ def verify_tables(plan: Plan, place: Path, begin: float) -> VerifiedPlan:
         bound = bound_proves(problem, claim.get("lower_bound"), document["provenance"], value)
     for i, artifact in enumerate(plan.artifacts):
         with named(place / party_file(i)):
-            _check_own(certificate, i, artifact.claim, OWN | {"plan", "party", "tables", "meaning", "explained"})
+            _check_own(certificate, i, artifact.claim, OF_PARTY)
     seconds = time.perf_counter() - begin
     return VerifiedPlan(problem, tables, certificate, claim, document["plan"], bound, seconds, document["sha256"])
 

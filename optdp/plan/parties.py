@@ -44,7 +44,7 @@ class Party:
     inputs: tuple[int, int]
     outputs: tuple[int, int]
     epsilon: float
-    """What two contributions of a person that are compared may give away."""
+    """What two contributions of a person that are compared may reveal."""
     every: bool
     """Whether any two contributions are compared, or steps."""
     unit: float

@@ -469,11 +469,11 @@ class MultiLTE(Problem["PlanSolution"]):
         return max(abs(factor) * party.largest for factor, party in zip(self.f, self.parties, strict=True))
 
     def step_epsilon(self, party: int) -> Fraction:
-        """What a step `w -> w + 1` of a person of `party` may give away."""
+        """What a step `w -> w + 1` of a person of `party` may reveal."""
         return self.epsilon * abs(self.f[party]) / self.sensitivity
 
     def pair_epsilon(self, party: int) -> Fraction:
-        """What two contributions that are compared may give away: a step, or any two."""
+        """What two contributions that are compared may reveal: a step, or any two."""
         return self.epsilon if self.adjacency == "all" else self.step_epsilon(party)
 
     @property

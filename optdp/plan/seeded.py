@@ -53,8 +53,10 @@ BITS = 62
 STARTS = 24
 """Tuples of maps from which the parties respond to each other in one round; half of them from the best columns."""
 SWEEPS, ROUNDS = 12, 400
-GAP, STALLED, PATIENCE = 1e-4, 1e-4, 20
-"""Pricing ends if nothing saves more than this share of the error, or if so many rounds gained less than that."""
+GAP, STALLED, PATIENCE, FIRST = 1e-4, 1e-4, 20, 120
+"""Pricing ends if nothing saves more than this share of the error, or if so many rounds gained less than that. The
+first gain may take longer: at first one sum has all weight, and a tuple of maps that reaches others is of no use until
+more of them balance it there."""
 ENUMERATED = 20_000
 """Up to so many tuples of maps are all columns."""
 RARE = 1e-7
@@ -447,7 +449,8 @@ def _generate(search: Search, program: MapsProgram, progress: Progress) -> str:
         paying = saving < -TOLERANCE
         added = program.add([own[paying] for own in maps]) if paying.any() else 0
         quiet = quiet + 1 if not added or -float(saving.min()) < GAP * error else 0
-        stalled = len(errors) > PATIENCE and errors[-1 - PATIENCE] - error < STALLED * error
+        patience = PATIENCE if errors[0] - error > STALLED * error else FIRST
+        stalled = len(errors) > patience and errors[-1 - patience] - error < STALLED * error
         if quiet >= 3 or stalled:
             return "local optimum"
     return "work limit"

@@ -1,4 +1,4 @@
-"""What a plan with a common secret word gives away and how far it is off, from its integers.
+"""What a plan with a common secret word reveals and how far it is off, from its integers.
 
 The word chooses cell `c` with probability `W_c / D`. Given the cell each party reports `g_i^c(x_i)`, so that
 

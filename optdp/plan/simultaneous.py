@@ -107,7 +107,9 @@ class Small:
     def sums(self) -> Array:
         """Which entries every row of every table has."""
         shapes = ((len(party.targets), len(party.reports)) for party in self.parties)
-        return np.asarray(sparse.block_diag([np.kron(np.eye(x), np.ones((1, s))) for x, s in shapes]).toarray())
+        return np.asarray(
+            sparse.block_diag([sparse.kron(sparse.eye_array(x), np.ones((1, s))) for x, s in shapes]).toarray()
+        )
 
     def draft(self, tables: Sequence[Array]) -> PlanDraft:
         return PlanDraft(self.parties, tuple(tables), self.honest, self.most_error)

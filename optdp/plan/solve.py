@@ -152,8 +152,7 @@ class PlanSolution(Designed[MultiLTE, PlanCertificate]):
         if problem.divisor != 1:
             facts.append(("MAE of the average", f"{figures['average_mae']:.6g}"))
         if self.lower_bound is not None:
-            below = "no table is below" if problem.method == "inside" else "no plan is below"
-            facts.append((below, f"{float(self.lower_bound):.6f}  (proved for {self.bound_for})"))
+            facts.append(("lower bound", f"{float(self.lower_bound):.6f}  (proved for {self.bound_for})"))
         if self.remarks:
             facts.append(("note", self.remarks))
         listings = [listed_parties(problem, figures["parties"])]

@@ -2,6 +2,7 @@
 
 highs          HiGHS; a problem of optdp's is solved by its own engines on it, a linear program by its simplex method
 highs-...      a linear program as it stands, by one of HiGHS's methods
+glpk-exact     the same in rational numbers: a reference
 scipy          through SciPy
 the others     through CVXPY; `clarabel`, `CLARABEL` and `cvxpy:clarabel` are the same
 """
@@ -26,6 +27,7 @@ take is a ProblemError. Without options (None) the function's own."""
 HIGHS = "optdp.programs.highs:solve_highs"
 SCIPY = "optdp.programs.scipy:solve_scipy"
 CVXPY = "optdp.programs.cvxpy:solve_cvxpy"
+EXACT = "optdp.programs.glpk_exact:solve_glpk_exact"
 """Where the functions are; they are imported when they are used, as solvers take long to load."""
 
 
@@ -51,7 +53,7 @@ class Backend:
     warm_start: bool = False
     """Whether it goes on from the last answer where a program changes; of our engines alone."""
     exact: bool = False
-    """Whether it calculates with rationals."""
+    """Whether it calculates with rationals: then its optimum is that of the program, to the last bit."""
     lp: bool = True
     paid: bool = False
     """Whether it needs a licence of its maker."""
@@ -109,6 +111,7 @@ BACKENDS: tuple[Backend, ...] = (
     Backend("ecos", CVXPY, "ECOS", "ecos", "GPL-3.0", MORE, interior=True),
     Backend("cvxopt", CVXPY, "CVXOPT", "cvxopt", "GPL-3.0", MORE, interior=True),
     Backend("glpk", CVXPY, "GLPK", "cvxopt", "GPL-3.0", MORE),
+    Backend("glpk-exact", EXACT, "exact", "swiglpk", "GPL-3.0", MORE, exact=True),
     Backend("cbc", CVXPY, "CBC", "cylp", "EPL-2.0", MORE, milp=True, duals=False),
     Backend("scip", CVXPY, "SCIP", "pyscipopt", "Apache-2.0", MORE, milp=True),
     Backend("glop", CVXPY, "GLOP", "ortools", "Apache-2.0", MORE),

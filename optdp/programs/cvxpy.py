@@ -12,6 +12,7 @@ import numpy as np
 
 from optdp.errors import ProblemError, SolverError
 from optdp.extras import install
+from optdp.programs.aside import aside
 from optdp.programs.program import Answer, Array, LinearProgram, Options, Status, verbose
 from optdp.programs.solver_options import prepared
 
@@ -72,7 +73,7 @@ def solve_cvxpy(program: LinearProgram, solver: str, options: Options | None = N
         try:
             data, chain, inverse = problem.get_problem_data(getattr(cp, solver), solver_opts=dict(given))
             built = time.perf_counter()
-            raw = chain.solve_via_data(problem, data, False, verbose.get(), given)
+            raw = aside(lambda: chain.solve_via_data(problem, data, False, verbose.get(), given))
             done = time.perf_counter()
             solution = chain.invert(raw, inverse)
             problem.unpack(solution)

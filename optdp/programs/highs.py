@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import sys
 import threading
 import time
@@ -17,13 +16,16 @@ from scipy import sparse
 
 import optdp.work as work
 from optdp.errors import ProblemError, SolverError
+from optdp.programs.aside import aside
 from optdp.programs.program import Answer, Array, LinearProgram, Mask, Option, Options, Status, verbose
 
 Whole = npt.NDArray[np.signedinteger[Any]]
 
 DEFAULTS: Mapping[str, Option] = {"output_flag": False, "threads": 1}
-LOOK = 0.2
-"""Seconds between two looks at the deadline, where no signal tells of it."""
+DEAF = ("pdlp", "hipdlp")
+"""Methods that look at no limit that is set while they run, or seldom, and ask nobody."""
+LATE = 0.1
+"""Seconds after the deadline at which they end by themselves."""
 
 
 def new_highs(**options: Option) -> highspy.Highs:
@@ -43,47 +45,32 @@ def _print(event: Any) -> None:
 
 
 def run(highs: highspy.Highs) -> None:
-    """Run HiGHS so that a signal or the deadline can end it; what it finds is what `highs.run()` finds.
-
-    While HiGHS runs, Python answers no signal in the thread that called it. So it runs in another one, which costs a
-    tenth of a millisecond. In threads that no signal reaches and that have no deadline it runs as it is.
-    """
-    if threading.current_thread() is not threading.main_thread() and work.remaining() == np.inf:
-        highs.run()
-        return
-    done = threading.Event()
+    """Run HiGHS so that a signal or the deadline can end it; what it finds is what `highs.run()` finds."""
     cancelled = threading.Event()
     limit = highs.getOptionValue("time_limit")[1]
 
     def ask(event: Any) -> None:
         event.data_in.user_interrupt = cancelled.is_set()  # also False: HiGHS keeps what it was told in the last run
 
-    def solve() -> None:
-        try:
-            highs.run()
-        finally:
-            done.set()
+    def cancel() -> None:
+        cancelled.set()
+        highs.setOptionValue("time_limit", 0.0)
 
+    if highs.getOptionValue("solver")[1] in DEAF:
+        highs.setOptionValue("time_limit", min(limit, work.remaining() + LATE))
+        aside(highs.run)
+        return
     # The simplex method looks at its limit in every iteration; the others ask, a few times a second at most.
     asked = (highs.cbIpmInterrupt, highs.cbMipInterrupt)
     for callback in asked:
         callback.subscribe(ask)
     try:
-        with work.held():
-            _thread.start_new_thread(solve, ())
-        try:
-            while not done.wait(LOOK):
-                work.check()
-        except BaseException:
-            with work.held():
-                cancelled.set()
-                highs.setOptionValue("time_limit", 0.0)
-                done.wait()
-                highs.setOptionValue("time_limit", limit)
-            raise
+        aside(highs.run, cancel)
     finally:
         for callback in asked:
             callback.unsubscribe(ask)
+        if cancelled.is_set():
+            highs.setOptionValue("time_limit", limit)
 
 
 def model_of(program: LinearProgram) -> highspy.HighsLp:

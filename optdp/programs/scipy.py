@@ -11,6 +11,7 @@ import numpy as np
 import scipy.optimize as so
 
 from optdp.errors import ProblemError
+from optdp.programs.aside import aside
 from optdp.programs.program import Answer, Array, LinearProgram, Options, Status, verbose
 
 STATUSES: Mapping[int, Status] = {0: "optimal", 1: "limit", 2: "infeasible"}
@@ -32,14 +33,16 @@ def solve_scipy(program: LinearProgram, solver: str = "linprog", options: Option
         try:
             if program.mixed:
                 rows = so.LinearConstraint(matrix, program.lower, program.upper)
-                found = so.milp(program.cost, integrality=program.whole, bounds=so.Bounds(*limits.T),
-                                constraints=rows, options=given)  # fmt: skip
+                found = aside(lambda: so.milp(
+                    program.cost, integrality=program.whole, bounds=so.Bounds(*limits.T), constraints=rows,
+                    options=given,
+                ))  # fmt: skip
             else:
-                found = so.linprog(
+                found = aside(lambda: so.linprog(
                     program.cost, A_eq=matrix[equal], b_eq=program.upper[equal], bounds=limits, options=given,
                     A_ub=matrix[most_rows].multiply(signs[:, None]),
                     b_ub=np.concatenate([program.upper[most], -program.lower[least]]),
-                )  # fmt: skip
+                ))  # fmt: skip
         except (ValueError, TypeError, so.OptimizeWarning) as error:
             raise ProblemError(f"SciPy does not take {dict(options or {})}: {str(error).splitlines()[0]}") from None
     done = time.perf_counter()

@@ -30,6 +30,7 @@ Each module proves at its top what it computes. Read them in this order, each re
     folder        the files of a plan, and their claims
     groups        an order's groups, made again from data
     order         an order and its claim
+    devices       what the file of a shuffle protocol says
     shuffle       a shuffle protocol and its claim
 """
 

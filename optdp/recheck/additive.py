@@ -187,7 +187,7 @@ def check_noise_bound(
 ) -> tuple[str, ...]:  # fmt: skip
     """The claimed bound must be at most the error, `value`, and be proved; its name if it is not looked at here.
 
-    `epsilon` is what a step may give away.
+    `epsilon` is what a step may reveal.
     """
     if claim.get("lower_bound") is None:
         return ()

@@ -67,17 +67,17 @@ class Program:
     every: bool
     """Whether every two contributions are a step, or neighbouring ones."""
     epsilon: Fraction
-    """What a step may give away."""
+    """What a step may reveal."""
     q: Fraction
     """Of geometric noise."""
     tailed: bool
     capped: bool
     fallback: Fraction | None
-    """What every two adjacent inputs may give away, whatever the prior."""
+    """What every two adjacent inputs may reveal, whatever the prior."""
     reach: int
     """How far adjacent inputs are apart at most."""
     observers: Sequence[Observer] = ()
-    """If there are any, prices name their constraints; a step may give away the `epsilon` of each."""
+    """If there are any, prices name their constraints; a step may reveal the `epsilon` of each."""
 
     @property
     def size(self) -> int:

@@ -60,7 +60,7 @@ def claimed_observed(claim: Mapping[str, Any], ratios: Sequence[Fraction | None]
     listed = claim.get("observed")
     right = isinstance(listed, list) and len(listed) == len(ratios)
     must(right, "The claim must state observed, an epsilon for each observer", listed)
-    for i, (text, ratio) in enumerate(zip(listed or [], ratios, strict=True)):
+    for i, (text, ratio) in enumerate(zip(listed or [], ratios, strict=True), 1):
         name = f"observed, of observer {i},"
         claimed_epsilon({name: text}, name, ratio, factor)
 

@@ -1,8 +1,8 @@
-"""One entity: its table, what table and tail give away, and how far its outputs are from its inputs.
+"""One entity: its table, what table and tail reveal, and how far its outputs are from its inputs.
 
 **Privacy under the prior.** For each prior, each kind of person and each two adjacent contributions `w, w'` of such a
 person, `Pr[s|w] = sum over x of Pr[sum = x|w] Pr[s|x]`, and `Pr[s|w] <= e^eps Pr[s|w']` is asked of every output. Unit
-steps may give away `eps/D`, with `D` the largest contribution of anybody.
+steps may reveal `eps/D`, with `D` the largest contribution of anybody.
 
 **Outputs outside the table**, of which there are infinitely many with a geometric tail. There `Pr[s|x] = G(s-x)` for
 every input, `G(k) = (1-q)/(1+q) q^|k|`, whatever `outside` says. People are independent if there is a tail: the sum

@@ -16,6 +16,7 @@ from typing import Any
 from .boxes import observed_quotient
 from .enclosures import worst_of
 from .entity import Entity, Table
+from .fields import exact_number, list_of, table_with
 from .observers import Chances, Observer, insider, read_observers
 from .priors import Prior, independent
 from .single import Problem
@@ -38,9 +39,8 @@ def read_whole(
     plain = all(party.get("conservative") is None for party in stated)
     plain = plain and all(prior.laws for world in worlds for prior in world)
     must(plain, "To draw inside people must be independent, of stated laws, and not conservative", count)
-    told = [party.get("observer") or spec.get("observer") or {} for party in spec["parties"]]
-    must(all(one == told[0] for one in told), "To draw inside there must be one observer of everybody", told)
-    must(isinstance(told[0], dict) and "epsilon" not in told[0], "An observer of a plan has no epsilon", told[0])
+    told = [_watching(spec if party.get("observer") is None else party) for party in spec["parties"]]
+    must(all(_plain(one) == _plain(told[0]) for one in told), "To draw inside there must be one observer", told)
     priors = [_merged(world) for world in worlds]
     must(priors[0].last <= MOST_TOTAL, f"To draw inside totals must be at most {MOST_TOTAL}", priors[0].last)
     watching = read_observers(told[0], {}, priors[0], epsilon)
@@ -49,6 +49,28 @@ def read_whole(
     must(len(priors) == 1 or not watching, "With an observer, or coalitions, there must be one world", len(priors))
     weights = [Fraction(1)] + [Fraction(0)] * (len(priors) - 1)
     return Problem(priors, weights, epsilon, fallback, False, power, False, "lp", False, watching, False)
+
+
+def _watching(named: Mapping[str, Any]) -> dict[str, Any]:
+    """The observer that is named, of whom nothing need be said."""
+    stated = named.get("observer")
+    found = table_with({} if stated is None else stated, "observer", "", "between margin known epsilon")
+    must("epsilon" not in found, "An observer of a plan has no epsilon", stated)
+    return found
+
+
+def _plain(stated: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    """What is said of an observer, in one spelling."""
+
+    def law(end: Any) -> list[Fraction]:
+        if isinstance(end, list):
+            return [exact_number(chance, "between") for chance in end]
+        p = exact_number(end, "between")
+        return [1 - p, p]
+
+    between = [law(end) for end in list_of(stated["between"], "between")] if "between" in stated else None
+    margin = exact_number(stated["margin"], "margin") if "margin" in stated else None
+    return between, margin, stated.get("known", 0)
 
 
 def _merged(world: Sequence[Prior]) -> Prior:

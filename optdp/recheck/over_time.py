@@ -1,4 +1,4 @@
-"""What several releases from one table give away together, from the largest quotient of two adjacent inputs.
+"""What several releases from one table reveal together, from the largest quotient of two adjacent inputs.
 
 Let `R` be at least that quotient. A release then tells no more than one answer of randomized response that is `R` times
 as likely to be right as wrong: both its laws are mixtures, `R : 1` and `1 : R`, of two fixed laws. Among `N` answers

@@ -1,4 +1,4 @@
-"""Several entities that share a secret word: what the sum gives away to who does not know it, and its error.
+"""Several entities that share a secret word: what the sum reveals to who does not know it, and its error.
 
 Given the cell `c` of the word every party reports a map of its input, and the sum of these independent numbers has an
 exact law. Who does not know the word sees the mean of these laws over the cells, weighted with their lengths. Its

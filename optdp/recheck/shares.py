@@ -1,4 +1,4 @@
-"""Plans of shares of noise (tail "sgdl"): what each party and all together give away, and the errors.
+"""Plans of shares of noise (tail "sgdl"): what each party and all together reveal, and the errors.
 
 **One entity.** With `A_w` the law of the contracted input given `w`, `base_w = f A_w * SGDL_beta`, `u_w` the law of the
 report: let `spread` be the largest `u_w/base_w` over outputs, secrets and the prior over the smallest, both taken with

@@ -1,4 +1,4 @@
-"""A shuffle protocol: the integers of its clients, what one message gives away, and what all of them do.
+"""A shuffle protocol: the integers of its clients, what one message reveals, and what all of them do.
 
 **Response** on `m` values: with probability `gamma` a uniform answer, `u m >> 124` for a uniform `u` of 124 bits. It is
 `lambda = m floor(2^124/m) / 2^124` times the ideal law or more, so that `1 - lambda` for each person is paid from
@@ -17,33 +17,34 @@ exceeded `c`, and their messages. If `m` people differ, and the sums are `s` apa
 
     delta(L) <= m t + D_n(s) + (n-m) t D_(n-1)(s) + n^2 t^2 / 2,    D_v(s) = sum over x of [g_v(x) - e^L g_v(x-s)]_+.
 
-At distance d it is largest for `m = d` (or n), as `D <= 1`; `s` is anything up to d. Where that does not do, one
-message's epsilon does, and rounding is paid from delta as above: the weights against enclosures of SGDL(beta, q). One
-message: `log f(0)/f(1)`, as quotients of that law fall with the distance from the middle for `beta <= 1`.
+At distance d it is largest for `m = d` (or n), as `D <= 1`; `s` is anything up to d. If only `h` of `n` people add
+noise, what they hide is a bound: `v` is `h` (the others' messages are known, and taken off; of more honest people some
+are as good as known). More than `h` who differ all add noise, and what `h` of them hide is a bound, too. Where that
+does not do, one message's epsilon does, and rounding is paid from delta as above: the weights against enclosures of
+SGDL(beta, q). One message: `log f(0)/f(1)`, as quotients of that law fall with the distance from the middle for
+`beta <= 1`.
 
-Coarse messages, two coordinates and flipped bits are looked at as files; their profiles are left to `optdp verify`.
+Coarse messages, two coordinates and flipped bits are looked at as files, and so are the integers of their noise; their
+profiles are left to `optdp verify`.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
 from .claims import as_decimal
+from .devices import ALL, Padded, figures_of, metric_of, profile_of, response_of, width_of
 from .enclosures import Geometric, Pair, Shares, bits_lost, exponential, log_above, within
-from .fields import exact_number, one_of, table_with, whole_number
+from .fields import one_of, whole_number
 from .laws import multiplied
 from .reading import check_head
 from .verdict import Failed, Findings, Refused, must, printable, shown, spend
 
-ALL, WORD = 1 << 124, 1 << 62
-GRAIN = 1 << 32
-GRID = 1 << 22
 UNIT = 1 << 256
 """Laws of sums are enclosed in multiples of `1/UNIT`."""
 CUT = UNIT >> 160
@@ -51,6 +52,8 @@ CLOSE = 1 + Fraction(1, 1 << 44)
 """A figure may be above what is claimed by the round-off of `optdp verify`, relatively."""
 ROUNDED = Fraction(1, 1 << 76)
 """So much of a probability may be lacking for rounding: what is claimed of errors is that of the law stood for."""
+OF_PRIVACY = ("epsilon", "local_epsilon", "local_delta", "delta")
+OF_ERRORS = ("mae", "rmse", "within_95", "truncation")
 LONGEST = 20_000
 """The longest law of one person's noise that is convolved, or enclosed."""
 Side = tuple[list[int], list[int], int]
@@ -68,60 +71,35 @@ def recheck_shuffle(path: str | os.PathLike[str], document: Mapping[str, Any]) -
         raise type(error)(f"{printable(path)}: {error}") from None
 
 
-def _stated(claim: Mapping[str, Any], name: str) -> Fraction:
-    value = exact_number(claim[name], name)
-    must(isinstance(claim[name], str) and value >= 0, f"{name} must be a decimal in text", claim[name])
-    return value
-
-
 def _held(claim: Mapping[str, Any], name: str, holds: bool, found: Fraction | None) -> None:
     if not holds:
         raise Failed(f"the claim {name} = {shown(claim[name])} does not hold. Found {as_decimal(found)}.")
-
-
-def _scaled(text: Any, name: str, most: int) -> int:
-    right = isinstance(text, str) and re.fullmatch("[1-9][0-9]{0,39}", text) is not None
-    must(right and int(text) <= most, f"{name} must be a whole number in text, up to {most}", text)
-    return int(text)
 
 
 # ---------------------------------------------------------------------- randomized response
 
 
 def _response(document: Mapping[str, Any]) -> tuple[Figures, tuple[str, ...]]:
-    real = document["kind"] == "real-sum"
-    fields = table_with(document["client"], "client", "law values blank grain")
-    one_of(fields["law"], "law", "response")
-    must(fields["grain"] == (GRAIN if real else 1), "grain must be that of the kind", fields["grain"])
-    n = whole_number(document["people"], "people", 2, 10**10)
-    k = whole_number(fields["values"], "values", 2, 10**7)
-    blank = _scaled(fields["blank"], "blank", WORD - 1)
-    must(blank % GRID == 0, f"blank must be a multiple of {GRID}", blank)
-    gamma, least = Fraction(blank, WORD), Fraction(ALL // k, ALL)
+    real, claim, device = document["kind"] == "real-sum", document["claim"], response_of(document)
+    n, k, gamma, least = device.n, device.values, device.gamma, Fraction(ALL // device.values, ALL)
     error = "mse" if real else "standard_error"
-    claim = table_with(document["claim"], "claim", f"epsilon delta local_epsilon {error} meaning")
-    epsilon, delta, alone = (_stated(claim, name) for name in ("epsilon", "delta", "local_epsilon"))
+    honest = whole_number(claim.get("honest"), "honest", 2, n)
+    stated = figures_of(claim, document["kind"], f"epsilon delta local_epsilon {error}", "honest")
     ratio = 1 + (1 - gamma) / (gamma * least)
-    _held(claim, "local_epsilon", within(ratio, alone * CLOSE), log_above(ratio))
-    if real:
-        data = table_with(document["data"], "data", "low high")
-        squared = (
-            _sum_error(n, k - 1, gamma) * (exact_number(data["high"], "high") - exact_number(data["low"], "low")) ** 2
-        )
-    else:
-        table_with(document["data"], "data", "labels estimator")
-        squared = _count_error(n, k, gamma)
-    claimed = _stated(claim, error) ** (1 if real else 2)
+    _held(claim, "local_epsilon", within(ratio, stated["local_epsilon"] * CLOSE), log_above(ratio))
+    squared = _sum_error(n, k - 1, gamma) * width_of(document) ** 2 if real else _count_error(n, k, gamma)
+    claimed = stated[error] ** (1 if real else 2)
     _held(claim, error, squared <= claimed * CLOSE**2, squared)
     rounding = n * (1 - k * least)
     found: Fraction | None = rounding
-    if not within(ratio, epsilon):
-        found = None if k == 2 else blanket(n, k, gamma, epsilon)
+    if not within(ratio, stated["epsilon"]):
+        found = None if k == 2 else blanket(honest, k, gamma, stated["epsilon"])
         if found is not None:
             found += rounding
-            _held(claim, "delta", found <= delta, found)
-    figures: Figures = {"epsilon": epsilon, "local_epsilon": log_above(ratio), "mse" if real else "variance": squared}
-    return figures | ({} if found is None else {"delta": found}), () if found is not None else ("epsilon", "delta")
+            _held(claim, "delta", found <= stated["delta"], found)
+    figures: Figures = {"epsilon": stated["epsilon"], "local_epsilon": log_above(ratio)}
+    figures |= {"mse" if real else "variance": squared} | ({} if found is None else {"delta": found})
+    return figures, () if found is not None else ("epsilon", "delta")
 
 
 def _sum_error(n: int, k: int, gamma: Fraction) -> Fraction:
@@ -216,80 +194,37 @@ def _binomial(n: int, p: Fraction) -> tuple[int, list[int], int]:
 
 
 def _metric(document: Mapping[str, Any]) -> tuple[Figures, tuple[str, ...]]:
-    names = (
-        "profile epsilon local_epsilon local_delta mae rmse within_95 truncation delta max_distance shuffler meaning"
-    )
-    claim = table_with(document["claim"], "claim", names)
-    n = whole_number(document["people"], "people", 1, 10**7)
-    furthest = whole_number(claim["max_distance"], "max_distance", 1, 5000)
-    honest = one_of(claim["shuffler"], "shuffler", "honest compromised") == "honest"
-    one_of(table_with(document["data"], "data", "query")["query"], "query", "sum average")
-    must(isinstance(document["client"], dict), "client must be a table", document["client"])
-    every = ("epsilon", "local_epsilon", "local_delta", "mae", "rmse", "within_95", "truncation", "delta")
-    stated = {name: _stated(claim, name) for name in every}
-    must(isinstance(claim["profile"], list) and len(claim["profile"]) > 0, "profile must be a list", claim["profile"])
-    profile = [exact_number(text, "profile") for text in claim["profile"]]
+    claim = document["claim"]
+    n, furthest, honest, noise, sides = metric_of(document)
+    more = "profile max_distance shuffler honest"
+    stated = figures_of(claim, document["kind"], " ".join((*OF_PRIVACY, *OF_ERRORS)), more)
+    least = whole_number(claim["honest"], "honest", 1 if honest else n, n)
+    profile = profile_of(claim, furthest, sides)
     _held(claim, "epsilon", max(profile) <= stated["epsilon"] * CLOSE, max(profile))
-    rest = ("mae", "rmse", "within_95", "truncation")
-    if document["client"].get("law") == "flips":
-        fields = table_with(document["client"], "client", "law bits flip dimensions")
-        whole_number(fields["bits"], "bits", 1, 10**6)
-        must(
-            _scaled(fields["flip"], "flip", WORD // 2 - 1) % GRID == 0,
-            f"flip must be a multiple of {GRID}",
-            fields["flip"],
-        )
-        return {}, ("epsilon", "local_epsilon", *rest)
-    weights, reach, padding, beta, q = _noise(document["client"])
-    figures: Figures = {}
-    plain = document["client"]["grain"] == 1 and document["client"]["dimensions"] == 1
-    if padding > LONGEST or len(weights) > LONGEST or not plain:
-        return figures, ("epsilon", "local_epsilon", *rest)
-    must(len(profile) == furthest, "profile must have an entry for each distance", len(profile))
-    ideal = _ideal(beta, q)
-    lacking = _lacking(weights, reach, ideal)
+    left = ("profile", *(name for name in OF_PRIVACY if name != "delta"), *OF_ERRORS)
+    if noise is None or noise.padding > LONGEST or len(noise.weights) > LONGEST:
+        return {}, left
+    ideal = _ideal(noise.beta, noise.q)
+    lacking = _lacking(noise, ideal)
     must(lacking <= ROUNDED, "weights must be those of beta and q, but for rounding", as_decimal(lacking))
+    if not noise.plain:
+        return {}, left
     ratio = Fraction(ideal[0][0][1], ideal[0][1][0])
-    alone = figures["local_epsilon"] = log_above(ratio)
+    alone = log_above(ratio)
     _held(claim, "local_epsilon", within(ratio, stated["local_epsilon"] * CLOSE), alone)
     _held(claim, "local_delta", lacking <= stated["local_delta"] * CLOSE, lacking)
     worst = Fraction(0)
-    sums = _sums(weights, reach, padding, n) if honest else None
+    sums = _sums(noise, least) if honest else None
     for d, epsilon in enumerate(profile, 1):
         if within(ratio, epsilon * CLOSE):
             found = (n if honest else 1) * lacking
         else:
             loss = epsilon * CLOSE * d
-            found = _shared(sums, n, d, loss) if sums is not None else max(
-                _alone(weights, reach, padding, s, loss) for s in range(1, d + 1))  # fmt: skip
+            found = _shared(sums, least, min(d, n), d, loss) if sums is not None else max(
+                _alone(noise, s, loss) for s in range(1, d + 1))  # fmt: skip
         worst = max(worst, found)
         _held(claim, "profile", found <= stated["delta"], found)
-    return figures | {"epsilon": stated["epsilon"], "delta": worst}, rest
-
-
-def _noise(given: Any) -> tuple[list[int], int, int, Fraction, Fraction]:
-    """The weights, how far they go on, the padding, and the law that they stand for."""
-    fields = table_with(given, "client", "law mechanism k grain padding dimensions beta q weights")
-    one_of(fields["law"], "law", "padded")
-    k, c = whole_number(fields["k"], "k", 1, 10**6), whole_number(fields["padding"], "padding", 0, 10**6)
-    grain = whole_number(fields["grain"], "grain", 1, k)
-    whole_number(fields["dimensions"], "dimensions", 1, 2)
-    must(
-        isinstance(fields["weights"], list) and len(fields["weights"]) > 0, "weights must be a list", fields["weights"]
-    )
-    weights = [_scaled(text, "A weight", ALL) for text in fields["weights"]]
-    reach = -(-k // grain) + c
-    rest = reach + 1 - len(weights)
-    total = weights[0] + 2 * (sum(weights[1:]) + rest)
-    must(rest >= 0 and total == ALL, "weights must sum to 2^124 over the noise that matters", total)
-    beta, q = exact_number(fields["beta"], "beta"), exact_number(fields["q"], "q")
-    must(0 < beta <= 1 and 0 < q < 1, "beta must be up to 1, and q below 1", (fields["beta"], fields["q"]))
-    return weights, reach, c, beta, q
-
-
-def _weight(weights: Sequence[int], reach: int, x: int) -> int:
-    size = abs(x)
-    return 0 if size > reach else weights[size] if size < len(weights) else 1
+    return {"epsilon": stated["epsilon"], "local_epsilon": alone, "delta": worst}, OF_ERRORS
 
 
 def _ideal(beta: Fraction, q: Fraction) -> tuple[list[Pair], int, Fraction]:
@@ -305,21 +240,22 @@ def _ideal(beta: Fraction, q: Fraction) -> tuple[list[Pair], int, Fraction]:
     return values, unit, values[-1][1] * q / (1 - q)  # for beta <= 1 no quotient of neighbours is above q
 
 
-def _lacking(weights: Sequence[int], reach: int, ideal: tuple[list[Pair], int, Fraction]) -> Fraction:
+def _lacking(noise: Padded, ideal: tuple[list[Pair], int, Fraction]) -> Fraction:
     """The largest part of a probability of the ideal law, clamped to the reach, that the weights lack."""
     values, unit, beyond = ideal
+    weights, reach = noise.weights, noise.reach
     clamped = sum(above for _, above in values[reach:]) + beyond
     wanted = [Fraction(above) for _, above in values[:reach]]
     wanted += [beyond] * (min(len(weights), reach) - len(wanted))
     found = [(weights[x] if x < len(weights) else 1, value) for x, value in enumerate(wanted)]
-    found.append((_weight(weights, reach, reach), clamped))
+    found.append((noise.weight(reach), clamped))
     spend(4 * len(found), 600)
     return max([Fraction(0), *(1 - Fraction(weight * unit) / (value * ALL) for weight, value in found if value)])
 
 
-def _sums(weights: Sequence[int], reach: int, padding: int, n: int) -> tuple[Fraction, Side, Side]:
+def _sums(noise: Padded, n: int) -> tuple[Fraction, Side, Side]:
     """The chance of noise beyond the padding; the laws of n, and of n-1 people's noise within it."""
-    inside = [_weight(weights, reach, x) for x in range(-padding, padding + 1)]
+    inside = [noise.weight(x) for x in range(-noise.padding, noise.padding + 1)]
     beyond = Fraction(ALL - sum(inside), ALL)
     exact = [weight * (UNIT // ALL) for weight in inside]
     one: Side = _trimmed((exact, exact, 0))
@@ -354,12 +290,12 @@ def _trimmed(law: Side) -> Side:
     return below[ends:-ends], above[ends:-ends], cut + 2 * sum(above[:ends])
 
 
-def _shared(sums: tuple[Fraction, Side, Side], n: int, d: int, loss: Fraction) -> Fraction:
-    """At least delta at a distance and a loss, the shuffler honest."""
+def _shared(sums: tuple[Fraction, Side, Side], n: int, m: int, d: int, loss: Fraction) -> Fraction:
+    """At least delta at a distance and a loss, the shuffler honest, if n people add noise and up to m people differ."""
     t, all_of, less = sums
-    m = min(d, n)
-    worst = max(_stick(all_of, s, loss) + (n - m) * t * _stick(less, s, loss) for s in range(1, d + 1))
-    return m * t + worst + n * n * t * t / 2
+    rest = max(0, n - m)
+    worst = max(_stick(all_of, s, loss) + rest * t * _stick(less, s, loss) for s in range(1, d + 1))
+    return m * t + worst + max(n, m) ** 2 * t * t / 2
 
 
 def _stick(law: Side, shift: int, loss: Fraction) -> Fraction:
@@ -375,11 +311,12 @@ def _stick(law: Side, shift: int, loss: Fraction) -> Fraction:
     return Fraction(total, UNIT)
 
 
-def _alone(weights: Sequence[int], reach: int, padding: int, shift: int, loss: Fraction) -> Fraction:
+def _alone(noise: Padded, shift: int, loss: Fraction) -> Fraction:
     """The same of one message, for any two values so far apart; what is clamped is one message, 0 or the largest."""
     low, _, bits = exponential(loss)
+    reach, padding = noise.reach, noise.padding
     spend(6 * reach, 300)
-    law = [_weight(weights, reach, x) for x in range(-reach, reach + 1)]
+    law = [noise.weight(x) for x in range(-reach, reach + 1)]
     below = list(accumulate(law, initial=0))  # below[i]: noise under i - reach
 
     def less(x: int) -> int:

@@ -47,7 +47,7 @@ def recheck_single(path: str | os.PathLike[str], document: Mapping[str, Any]) ->
         "ordinary_epsilon": epsilon_of(found.ordinary, problem.factor),
     }
     if len(found.observed) > 1:
-        for i, ratio in enumerate(found.observed):
+        for i, ratio in enumerate(found.observed, 1):
             epsilons[f"observer {i}: epsilon"] = epsilon_of(ratio, problem.factor)
     figures = {**epsilons, **found.errors, "never_worse": found.never_worse}
     return Findings("PASS", "noise-matrix", figures, unchecked, document["sha256"])
@@ -106,7 +106,7 @@ class Problem:
                        self.tailed, self.never_worse, chain, self.reach, self._watching(fallback))  # fmt: skip
 
     def _watching(self, fallback: Fraction | None) -> list[Observer]:
-        """The observers whose constraints a bound may price, with what a step may give away to each."""
+        """The observers whose constraints a bound may price, with what a step may reveal to each."""
         found = [replace(observer, epsilon=observer.epsilon / self.factor) for observer in self.observers]
         return [*found, Observer((), None, fallback)] if found and fallback is not None else found
 
@@ -246,8 +246,8 @@ def check_demands(problem: Problem, found: Figures) -> None:
     """What the problem asks for must hold, whatever is claimed."""
     if not problem.observers:
         demand("epsilon under the prior", found.private, problem.epsilon, problem.factor)
-    for i, (observer, ratio) in enumerate(zip(problem.observers, found.observed, strict=True)):
-        demand(f"epsilon for observer {i}", ratio, observer.epsilon, problem.factor)
+    for i, (observer, ratio) in enumerate(zip(problem.observers, found.observed, strict=True), 1):
+        demand(f"epsilon against observer {i}", ratio, observer.epsilon, problem.factor)
     if problem.fallback is not None:
         demand("the ordinary epsilon", found.ordinary, problem.fallback, problem.factor)
     if problem.never_worse and not found.never_worse:

@@ -145,7 +145,7 @@ def _errors(found: VerifiedPlan, drawn: bool) -> Sequence[Child]:
     bound = found.claim.get("lower_bound")
     said = ""
     if found.bound_proved and bound is not None and problem.objective == "mae":
-        below = "no table of the total is below (proved)" if problem.method == "inside" else "no plan is below (proved)"
+        below = "lower bound for any table of the total" if problem.method == "inside" else "lower bound for any plan"
         rows.append((below, float(Fraction(bound)), at_least(Fraction(bound))))
         every = "table of the total" if problem.method == "inside" else "plan in which the parties' reports are added"
         said = f" The bound holds for every {every}; it was verified."
@@ -297,10 +297,12 @@ def claim(found: VerifiedPlan) -> Html:
     """The promise, and what it is not."""
     problem, eps = found.problem, certified(found)
     known = (
-        f"one of the {len(problem.worlds)} worlds in the box below" if problem.also else "the priors in the box below"
+        f"exactly what one of the {len(problem.worlds)} worlds in the box below says"
+        if problem.also
+        else "exactly what the box below says"
     )
     if problem.watched:
-        known = "within what the box below says"
+        known = "no more than the box below allows"
     ordinary = _ordinary(found)
     held = "" if ordinary is None else f" In that case only the factor {odds_factor(ordinary)} is promised."
     inside = problem.method == "inside"

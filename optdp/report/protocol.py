@@ -16,14 +16,15 @@ from optdp.pictures.chart import Bars, Heat, Picture
 from optdp.pictures.svg import svg
 from optdp.report import page as html
 from optdp.sheet import Cell, Listing, Sheet
-from optdp.shuffle.format import ERRORS
+from optdp.shuffle import turnout as turnouts
+from optdp.shuffle.format import ERRORS, VerifiedShuffle
 from optdp.work import Progress, silent
 
 NOT_PROMISED = (
     html.term("An observer of single messages", "Unless it says otherwise above, the promise is about all messages "
               "together, in an order that nobody knows. Whoever links a message to its sender sees what stands at "
               "“without the shuffler”, if it stands there."),
-    html.term("A second release", "A second run about the same people is a second release: both together give away "
+    html.term("A second release", "A second run about the same people is a second release: both together reveal "
               "more than this page says."),
     html.term("People who do not keep to the protocol", "They can change the result, and the others then hide among "
               "fewer people: the promise holds for as many as keep to it."),
@@ -67,7 +68,7 @@ def deployed(found: OpenedShuffle, title: str = "") -> bytes:
         f"shuffle {name} --messages messages.jsonl --out shuffled.jsonl",
         f"analyze {name} --messages shuffled.jsonl --out estimate.json",
     )
-    figures = [_facts(sheet), html.paragraphs(
+    figures = [_facts(sheet), *_turnout(verified), html.paragraphs(
         "They were computed anew, from the integers in the file, when this page was made.")]  # fmt: skip
     header = html.header("Privacy report", subject, lead, tiles, html.paragraphs(f"SHA-256 {found.sha256}"))
     deploy = html.section(
@@ -75,6 +76,12 @@ def deployed(found: OpenedShuffle, title: str = "") -> bytes:
         html.commands(f"optdp verify {name} --recheck", *(f"optdp {step}" for step in steps)),
     )  # fmt: skip
     return _document(subject, header, sheet.meaning, figures, [], deploy)
+
+
+def _turnout(found: VerifiedShuffle) -> Iterable[Html]:
+    if found.turnout:
+        yield html.paragraphs("Epsilon if only so many people do as the design says, and the others tell:")
+        yield _listing(turnouts.listing(found.turnout, found.deployed.honest))
 
 
 def _document(
@@ -108,7 +115,9 @@ def _tile(fact: tuple[str, Cell | str]) -> tuple[str, str, str]:
     if len(figure) > 24:
         figure, _, rest = figure.partition(", ")
         words = f"{rest} {words}".strip()
-    return name, figure, words.strip(" ()")
+    if words.startswith("("):  # (wanted 0.1), up to distance 10
+        words = words[1:].replace(")", "", 1)
+    return name, figure, words.strip()
 
 
 def _facts(sheet: Sheet) -> Html:

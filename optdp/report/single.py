@@ -64,7 +64,7 @@ def page(found: Verified, name: str, title: str = "") -> bytes:
         _assumptions(found),
         about,
         html.section("error", "How far the published number is off", *_error_section(found, data)),
-        html.section("quotient", "What each published number gives away", *_quotient_section(problem, data)),
+        html.section("quotient", "What each published number reveals", *_quotient_section(problem, data)),
         single_worlds(problem, matrix),
         _deploy(found, name),
     )
@@ -137,10 +137,12 @@ def _claim(found: Verified) -> Html:
     eps = certified(found)
     several = len(problem.populations) > 1
     known = (
-        f"one of the {len(problem.populations)} priors in the box below" if several else "the prior in the box below"
+        f"exactly what one of the {len(problem.populations)} priors in the box below says"
+        if several
+        else "exactly what the box below says"
     )
     if problem.watchers:
-        known = "within what the box below says"
+        known = "no more than the box below allows"
     return html.section(
         "claim",
         "What is promised",

@@ -108,11 +108,11 @@ def weak(epsilon: Fraction) -> str | None:
 
 
 def claim(seen: str, known: str, epsilon: Fraction, largest: int, unit: bool) -> Html:
-    """The promise about one person. `seen` is what is published; `known` names the assumption."""
+    """The promise about one person. `seen` is what is published; `known` is what the observer knows."""
     factor = odds_factor(epsilon)
     contributions = "0 or 1" if largest == 1 else f"any two numbers from 0 to {largest}"
     words = [
-        f"Whatever {seen} is published, someone whose knowledge of the other people is {known} will change their odds "
+        f"Whatever {seen} is published, someone who knows about the other people {known} will change their odds "
         f"about any one person by at most a factor of {factor}, up or down.",
         "Odds about a person say how much likelier someone believes one contribution of that person to be than another "
         f"({contributions}). The promise holds for every {seen} that may be published, for every person who is "
@@ -152,7 +152,7 @@ def not_promised(ordinary: Fraction | None, epsilon: Fraction, largest: int, fix
         "Each further number about the same people is a further release, and the epsilons add up."
         if free
         else "A second number about the same people is not covered, be it a second draw, a subtotal or a corrected "
-        f"figure. Two such numbers together can give away far more than twice as much.{held}"
+        f"figure. Two such numbers together can reveal far more than twice as much.{held}"
     )
     items = [term("A second release", several)]
     if not free:

@@ -10,7 +10,7 @@ is never passed. Of sums with metric privacy the error does not depend on the da
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 from optdp.errors import ProblemError
 from optdp.files.data import labels as known_labels
 from optdp.files.data import real_numbers, whole_numbers
-from optdp.numbers.exact import shown
+from optdp.numbers.exact import finite, shown
 from optdp.numbers.source import Source
-from optdp.shuffle.claims import sum_error
+from optdp.shuffle.claims import design_of, histogram_error, metric_errors, sum_error
 from optdp.shuffle.client import WORD, Flips, Response
 from optdp.shuffle.estimators import ESTIMATORS, KRRChannel, standard_errors
 from optdp.shuffle.format import Deployed
 from optdp.shuffle.messages import Tally
+from optdp.shuffle.turnout import of_noise, of_responses
 
 Whole = NDArray[np.int64]
 CHUNK = 1 << 22
@@ -79,11 +80,25 @@ def estimate(design: Deployed, tally: Tally) -> dict[str, Any]:
     """What the analyst publishes."""
     if not isinstance(design.client, Response):
         return _sum_of_ones(design, tally)
-    return _real_sum(design, tally["counts"]) if "low" in design.data else _histogram(design, tally["counts"])
+    return (_real_sum if "low" in design.data else _histogram)(design, tally)
+
+
+def promised(design: Deployed, tally: Tally) -> dict[str, Any]:
+    """What is claimed; and, where it counts on fewer people, what holds if all who sent a message did as it says."""
+    client, claim, n = design.client, design.claim, tally["messages"]
+    if design.honest == design.n:
+        return dict(claim)
+    delta = Fraction(claim["delta"]) - design.n * client.lacking
+    found = (
+        of_responses(n, n, client.values, client.gamma, delta, [n])
+        if isinstance(client, Response)
+        else of_noise(design_of(client, n), delta, claim["max_distance"], [n])
+    )
+    return dict(claim) | {"if_all_who_sent_are_honest": {"people": n, "epsilon": finite(found[0][1])}}
 
 
 def _sum_of_ones(design: Deployed, tally: Tally) -> dict[str, Any]:
-    client, n, claim = design.client, design.n, design.claim
+    client, n, claim = design.client, tally["messages"], design.claim
     if isinstance(client, Flips):
         chance = client.chance
         sums = [float((ones - n * client.bits * chance) / (1 - 2 * chance)) for ones in tally["ones"]]
@@ -92,17 +107,18 @@ def _sum_of_ones(design: Deployed, tally: Tally) -> dict[str, Any]:
         sums = [float((ones - n * client.padding) * client.grain) for ones in tally["ones"]]
     people = n if design.data["query"] == "average" else 1
     found = [value / people for value in sums]
-    error, far = float(claim["rmse"]), float(claim["within_95"])
-    flat = len(found) == 1
+    said: Mapping[str, Any] = claim if n == design.n else metric_errors(client, n, design.data["query"])
+    far, flat = float(said["within_95"]), len(found) == 1
     figures: dict[str, Any] = {design.data["query"]: found[0] if flat else found, "n": n}
-    figures |= {"mae": float(claim["mae"]), "standard_error": error, "within_95": far}
+    figures |= {"mae": float(said["mae"]), "standard_error": float(said["rmse"]), "within_95": far}
     if flat:
         figures["interval_95"] = [found[0] - far, found[0] + far]
     return figures | {"meaning": "the errors are bounds that hold for any data; two coordinates: of the distance"}
 
 
-def _histogram(design: Deployed, counts: Whole) -> dict[str, Any]:
-    client, n = design.client, design.n
+def _histogram(design: Deployed, tally: Tally) -> dict[str, Any]:
+    client, n = design.client, tally["messages"]
+    counts: Whole = tally["counts"]
     assert isinstance(client, Response)
     channel = KRRChannel(client.values, client.gamma)
     chosen = design.data["estimator"]
@@ -118,14 +134,15 @@ def _histogram(design: Deployed, counts: Whole) -> dict[str, Any]:
         for i, label in enumerate(labels)
     ]  # fmt: skip
     return {
-        "n": n, "estimator": chosen, "standard_error_for_equal_shares": float(design.claim["standard_error"]),
+        "n": n, "estimator": chosen, "standard_error_for_equal_shares": histogram_error(client, n),
         "bins": bins,
         "meaning": "count is by the estimator named; standard_error, interval_95 are of inversion, which is unbiased",
     }  # fmt: skip
 
 
-def _real_sum(design: Deployed, counts: Whole) -> dict[str, Any]:
-    client, n = design.client, design.n
+def _real_sum(design: Deployed, tally: Tally) -> dict[str, Any]:
+    client, n = design.client, tally["messages"]
+    counts: Whole = tally["counts"]
     assert isinstance(client, Response)
     low, high = Fraction(design.data["low"]), Fraction(design.data["high"])
     k, gamma, total = client.values - 1, client.gamma, sum(int(c) * y for y, c in enumerate(counts.tolist()))

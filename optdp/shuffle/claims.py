@@ -57,13 +57,13 @@ def covers(claimed: Fraction, found: float | Fraction) -> bool:
 # ---------------------------------------------------------------------- sums with metric privacy
 
 
-def design_of(client: Flips | Padded, n: int) -> Design:
+def design_of(client: Flips | Padded, n: int, honest: int | None = None) -> Design:
     """The design whose laws the clients' integers stand for, its noise enclosed in balls."""
     if isinstance(client, Flips):
-        return Design("rr", n, client.bits, dimensions=client.dimensions, flip=client.chance)
+        return Design("rr", n, client.bits, dimensions=client.dimensions, flip=client.chance, honest=honest)
     shares = Shares(n, client.beta, client.q, proved=True)
     c, sides = client.padding, client.dimensions
-    return Design(client.mechanism, n, client.k, client.grain, sides, shares=shares, c=c)
+    return Design(client.mechanism, n, client.k, client.grain, sides, shares=shares, c=c, honest=honest)
 
 
 def metric_figures(
@@ -73,11 +73,13 @@ def metric_figures(
     furthest: int,
     shuffler: str,
     query: str,
+    least: int | None = None,
     progress: Progress = silent,
 ) -> Figures:
-    """The profile at what rounding leaves of delta, what one message gives away, and the errors."""
-    design, people = design_of(client, n), n if query == "average" else 1
-    honest = shuffler == "honest"
+    """The profile at what rounding leaves of delta if `least` people add their noise, what one message gives away, and
+    the errors, if all do.
+    """
+    design, honest = design_of(client, n, least), shuffler == "honest"
     left = delta - (n if honest else 1) * client.lacking
     if left <= 0 or client.lacking > ROUNDED:
         raise CertificateError(
@@ -88,29 +90,36 @@ def metric_figures(
         spend(min(2e7, 40.0 * n * client.bits), "the loss of flipped bits")
     seen = (losses if honest else local_losses)(design, down(left), furthest, progress=progress)
     alone, alone_delta = local_epsilon(design, down(left), furthest, progress)
-    errors = accuracy(design)
-    furthest_off = 0 if isinstance(client, Flips) else client.reach * client.grain * client.dimensions
-    off = float(n * client.lacking * furthest_off)
     clamped = Fraction(0) if isinstance(client, Flips) else design.noise.exceeding(client.padding)
     return {
         "profile": [loss / distance for distance, loss in seen],
         "epsilon": max(loss / distance for distance, loss in seen),
         "local_epsilon": alone,
         "local_delta": Fraction(alone_delta) + client.lacking,
+        "truncation": min(Fraction(1), client.dimensions * clamped + n * client.lacking),
+        **metric_errors(client, n, query),
+    }
+
+
+def metric_errors(client: Flips | Padded, n: int, query: str) -> Figures:
+    """The errors of what is asked, if n people add their noise."""
+    errors, people = accuracy(design_of(client, n)), n if query == "average" else 1
+    furthest_off = 0 if isinstance(client, Flips) else client.reach * client.grain * client.dimensions
+    off = float(n * client.lacking * furthest_off)
+    return {
         "mae": (errors.mae + 2.0 * off) / people,
         "rmse": math.hypot(errors.rmse + 2.0 * off, math.sqrt(5.0 * off * furthest_off)) / people,
         "within_95": errors.within_95 / people,
-        "truncation": min(Fraction(1), client.dimensions * clamped + n * client.lacking),
     }
 
 
 # ---------------------------------------------------------------------- randomized response
 
 
-def response_delta(client: Response, n: int, epsilon: Fraction, progress: Progress = silent) -> Fraction:
-    """The delta that is proved at an epsilon; with 1 nothing is."""
+def response_delta(client: Response, n: int, epsilon: Fraction, least: int, progress: Progress = silent) -> Fraction:
+    """The delta that is proved at an epsilon if `least` people randomize; with 1 nothing is."""
     spend(2e6, "the bound of delta")
-    found = promised_delta(n, client.values, client.gamma, epsilon, progress)
+    found = promised_delta(least, client.values, client.gamma, epsilon, progress)
     return Fraction(found) + n * client.lacking
 
 

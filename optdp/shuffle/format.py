@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,12 @@ from optdp.numbers.exact import show, shown
 from optdp.objects import Public
 from optdp.sheet import Cell, Sheet
 from optdp.sheet import figure as readable
+from optdp.shuffle import histogram, real_sum
+from optdp.shuffle import turnout as turnouts
 from optdp.shuffle.claims import (
     check_figures,
+    covers,
+    design_of,
     histogram_error,
     metric_figures,
     response_delta,
@@ -39,6 +44,8 @@ from optdp.shuffle.claims import (
 from optdp.shuffle.client import FINE_GRAIN, GRID, WORD, Client, Flips, Padded, Response
 from optdp.shuffle.estimators import ESTIMATORS
 from optdp.shuffle.histogram import LARGEST_BINS, HistogramSolution, ShuffleHistogram
+from optdp.shuffle.honest import fewest, words
+from optdp.shuffle.metric import problem as metric
 from optdp.shuffle.metric.problem import LARGEST_DISTANCE, LARGEST_K, MECHANISMS, MetricShuffle
 from optdp.shuffle.metric.problem import LARGEST_N as MOST_PEOPLE
 from optdp.shuffle.metric.solve import MetricSolution
@@ -50,6 +57,7 @@ KEYS = ("format", "version", "kind", "people", "client", "data", "claim", "prove
 NAMED = 16
 """How many digits of the digest a message names."""
 LARGEST_FIGURE = 10**300
+LEAST_EPSILON = Fraction(1, 10**9)
 _NUMBER = re.compile(r"[0-9]{1,60}(\.[0-9]{1,60})?(E[-+]?[0-9]{1,4})?|[0-9]{1,60}e-[0-9]{1,3}")
 _RATIO = re.compile(r"[0-9]{1,600}(/[1-9][0-9]{0,599})?")
 _END = re.compile(r"-?[0-9]{1,60}((\.[0-9]{1,60})?(e[-+]?[0-9]{1,2})?|/[1-9][0-9]{0,59})")
@@ -69,6 +77,11 @@ class Deployed(Public):
     sha256: str
 
     @property
+    def honest(self) -> int:
+        """How many people must do as the design says."""
+        return int(self.claim["honest"])
+
+    @property
     def name(self) -> str:
         """What its messages call it."""
         return self.sha256[:NAMED]
@@ -82,6 +95,29 @@ class VerifiedShuffle(Public):
     figures: Mapping[str, Any]
     seconds: float
 
+    @cached_property
+    def turnout(self) -> turnouts.Turnout:
+        """Epsilon against the number of people who do as the design says."""
+        found, claim = self.deployed, self.deployed.claim
+        client, n, delta = found.client, found.n, Fraction(claim["delta"]) - found.n * found.client.lacking
+        if isinstance(client, Response):
+            return turnouts.of_responses(n, found.honest, client.values, client.gamma, delta)
+        if claim["shuffler"] != "honest":
+            return ()
+        return turnouts.of_noise(design_of(client, n, found.honest), delta, claim["max_distance"])
+
+    def explain(self) -> dict[str, Any]:
+        """Where epsilon is reached, and what fewer people hide, for programs."""
+        profile = list(map(float, self.deployed.claim.get("profile", ())))
+        worst = {"worst_entry_of_profile": 1 + profile.index(max(profile))} if profile else {}
+        return worst | {"turnout": turnouts.summary(self.turnout)}
+
+    def reasons(self) -> Sheet:
+        """The same for people."""
+        if not self.turnout:
+            return Sheet((("explanation", "no other person's noise is relied on"),))
+        return Sheet((), (turnouts.listing(self.turnout, self.deployed.honest),))
+
     def sheet(self) -> Sheet:
         """What holds, in words."""
         said, kind = self.deployed.claim, self.deployed
@@ -93,6 +129,7 @@ class VerifiedShuffle(Public):
             (
                 ("protocol", Cell(f"{kind.kind} of {kind.n:,} people, {kind.client.words:,} random words a message")),
                 ("epsilon, delta", Cell(f"{said['epsilon']}{unit}, {said['delta']}{far}", "strong")),
+                ("who must take part", words(kind.n, kind.honest)),
                 ("one message alone", f"epsilon {said['local_epsilon']}{unit}{alone}"),
                 *errors,
                 ("rounding to integers", f"{readable(float(self.deployed.n * kind.client.lacking))} of delta"),
@@ -144,13 +181,17 @@ def _parts(solution: MetricSolution | HistogramSolution | RealSumSolution) -> Pa
         client, n = Response(solution.k + 1, blank, FINE_GRAIN), solution.n
         data = {"low": show(solution.problem.low), "high": show(solution.problem.high)}
         claim = {"mse": stated(sum_error(client, n, solution.problem.width))}
-    epsilon = show(problem.epsilon) if problem.epsilon is not None else stated(solution.epsilon)
-    found = response_delta(client, n, Fraction(epsilon))
+    epsilon = (
+        show(problem.epsilon) if problem.epsilon is not None else stated(max(solution.epsilon, float(LEAST_EPSILON)))
+    )
+    least = fewest(problem.honest, n)
+    found = response_delta(client, n, Fraction(epsilon), least)
     delta = show(problem.delta) if problem.delta is not None else stated(found / (1 - Fraction(1, 1 << 40)))
     if found > Fraction(delta):
         raise CertificateError(f"delta = {delta} does not hold of the integers. Found {float(found):.9g}.")
     claim |= {"epsilon": epsilon, "delta": delta, "local_epsilon": stated(response_local(client))}
-    return n, client, data, claim | {"meaning": problem.meaning}
+    said = (histogram if isinstance(solution, HistogramSolution) else real_sum).meaning(least == n)
+    return n, client, data, claim | {"honest": least, "meaning": said}
 
 
 def _metric_parts(solution: MetricSolution) -> Parts:
@@ -162,14 +203,14 @@ def _metric_parts(solution: MetricSolution) -> Parts:
         shares = design.noise
         plain = (design.mechanism, design.k, design.quantum, design.c or 0, design.dimensions)
         client = Padded.of(*plain, shares.beta, shares.q)
-    found = metric_figures(
-        client, design.n, problem.delta, problem.max_distance, problem.shuffler, problem.query
-    )  # fmt: skip
+    n, least = design.n, design.fewest
+    found = metric_figures(client, n, problem.delta, problem.max_distance, problem.shuffler, problem.query, least)
     said = {
         name: list(map(stated, value)) if isinstance(value, list) else stated(value) for name, value in found.items()
     }
     rests = {"delta": show(problem.delta), "max_distance": problem.max_distance, "shuffler": problem.shuffler}
-    return design.n, client, {"query": problem.query}, said | rests | {"meaning": problem.meaning}
+    rests |= {"honest": least, "meaning": metric.meaning(problem.shuffler, least == n)}
+    return n, client, {"query": problem.query}, said | rests
 
 
 def _document(n: int, client: Client, data: Any, claim: Any, solution: Any) -> dict[str, Any]:
@@ -203,9 +244,9 @@ def read_design(path: str | Path, data: bytes | None = None) -> Deployed:
         kind = document["kind"]
         if not isinstance(kind, str) or kind not in _FORMS:
             raise refused(f"kind must be one of {', '.join(_FORMS)}", shown(kind))
-        client, claim = _FORMS[kind](document)
         n = _whole(document["people"], "people", 1 if kind == MetricShuffle.kind else 2,
                    MOST_PEOPLE if kind == MetricShuffle.kind else LARGEST_N)  # fmt: skip
+        client, claim = _FORMS[kind](document)
     except ArtifactError as error:
         raise ArtifactError(f"{name_of(path)}: {error}") from None
     return Deployed(kind, n, client, document["data"], claim, document["provenance"], document["sha256"])
@@ -218,7 +259,7 @@ def verify_design(path: str | Path, *, allow_outside: bool = False, found: Deplo
     claim, client, n = found.claim, found.client, found.n
     delta, epsilon = Fraction(claim["delta"]), Fraction(claim["epsilon"])
     if isinstance(client, Response):
-        spent = response_delta(client, n, epsilon)
+        spent = response_delta(client, n, epsilon, found.honest)
         if spent > delta:
             raise CertificateError(
                 f"delta is claimed to be {claim['delta']} at epsilon = {claim['epsilon']}. Found {float(spent):.9g}. "
@@ -235,7 +276,7 @@ def verify_design(path: str | Path, *, allow_outside: bool = False, found: Deplo
     else:
         try:
             figures = metric_figures(
-                client, n, delta, claim["max_distance"], claim["shuffler"], found.data["query"]
+                client, n, delta, claim["max_distance"], claim["shuffler"], found.data["query"], found.honest
             )  # fmt: skip
         except ProblemError as error:
             raise ArtifactError(
@@ -258,16 +299,19 @@ def _metric_form(document: Mapping[str, Any]) -> tuple[Client, Mapping[str, Any]
     _keys(data, "data", {"query"})
     _among(data["query"], "query", ("sum", "average"))
     names = {"profile", "epsilon", "local_epsilon", "local_delta", "mae", "rmse", "within_95", "truncation", "delta"}
-    _keys(claim, "claim", names | {"max_distance", "shuffler", "meaning"})
+    _keys(claim, "claim", names | {"max_distance", "shuffler", "honest", "meaning"})
     furthest = _whole(claim["max_distance"], "max_distance", 1, LARGEST_DISTANCE)
     _among(claim["shuffler"], "shuffler", ("honest", "compromised"))
-    asked = MetricShuffle("geo", 1, 1, delta="0.5", eps_geo=1, shuffler=claim["shuffler"])
-    _meaning(claim, asked.meaning)
+    n = document["people"]
+    least = _whole(claim["honest"], "honest", 1 if claim["shuffler"] == "honest" else n, n)
+    _meaning(claim, metric.meaning(claim["shuffler"], least == n))
     profile = claim["profile"]
-    if not isinstance(profile, list) or (client.dimensions == 1 and len(profile) != furthest):
+    if not isinstance(profile, list) or not profile or (client.dimensions == 1 and len(profile) != furthest):
         raise refused("profile must be a list with an entry for each distance", shown(profile))
     for text in (*profile, *(claim[name] for name in sorted(names - {"profile"}))):
         _decimal(text)
+    if not all(covers(Fraction(claim["epsilon"]), Fraction(text)) for text in profile):
+        raise refused("epsilon must be at least that at every distance", shown(claim["epsilon"]))
     _between(claim["delta"], "delta", Fraction(1, 10**12), Fraction(1, 2))
     if client.dimensions == 2 and len(profile) > 4 * LARGEST_DISTANCE:
         raise refused("profile must be of distances that can be looked at", f"{len(profile)} of them")
@@ -310,10 +354,11 @@ def _response(document: Mapping[str, Any], grain: int, most: int) -> Response:
     blank = _share(fields["blank"], "blank", (1 << WORD) - GRID)
     error = "mse" if grain > 1 else "standard_error"
     names = {"epsilon", "delta", "local_epsilon", error}
-    _keys(claim, "claim", names | {"meaning"})
+    _keys(claim, "claim", names | {"honest", "meaning"})
+    _whole(claim["honest"], "honest", 2, document["people"])
     for name in sorted(names):
         _decimal(claim[name])
-    _between(claim["epsilon"], "epsilon", Fraction(1, 10**6), Fraction(60))
+    _between(claim["epsilon"], "epsilon", LEAST_EPSILON, Fraction(60))
     _between(claim["delta"], "delta", Fraction(0), Fraction(1))
     return Response(_whole(fields["values"], "values", 2, most), blank, grain)
 
@@ -330,7 +375,7 @@ def _histogram_form(document: Mapping[str, Any]) -> tuple[Client, Mapping[str, A
         raise refused(
             "labels must be a different text for each value, without spaces around it, or null", shown(labels)
         )
-    _meaning(document["claim"], ShuffleHistogram.meaning)
+    _meaning(document["claim"], histogram.meaning(document["claim"]["honest"] == document["people"]))
     return client, document["claim"]
 
 
@@ -345,7 +390,7 @@ def _sum_form(document: Mapping[str, Any]) -> tuple[Client, Mapping[str, Any]]:
         raise refused("low must be below high, both from -1e15 to 1e15", shown((data["low"], data["high"])))
     if not float(low) < float(high):
         raise refused("low must be below high in double precision, too", shown((data["low"], data["high"])))
-    _meaning(document["claim"], RealSum.meaning)
+    _meaning(document["claim"], real_sum.meaning(document["claim"]["honest"] == document["people"]))
     return client, document["claim"]
 
 

@@ -20,6 +20,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -44,17 +45,19 @@ from optdp.numbers.source import Source
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Sheet, figure
 from optdp.shuffle import SAVE
+from optdp.shuffle import turnout as turnouts
 from optdp.shuffle.estimators import ESTIMATORS, Array, KRRChannel, standard_errors
 from optdp.shuffle.gamma import check_messages, check_rows, deployed, eps0_of, gamma_of, private_gamma, promised
+from optdp.shuffle.honest import fewest, fewest_of_two, response_meaning, words
+from optdp.shuffle.honest import honest as _honest
 from optdp.work import Progress, silent
 
 LARGEST_BINS = 10**7
-_MEANING = (
-    "Everyone sends one randomized value through a shuffler. If one person's value were different, nothing that can be "
-    "concluded from all messages, without seeing who sent which, would be more than e^epsilon times likelier, plus "
-    "delta: (epsilon, delta)-differential privacy. It assumes an honest shuffler, and that all n people randomize as "
-    "stated; without the shuffler each message is private with local_epsilon only."
-)
+
+
+def meaning(everybody: bool) -> str:
+    """What is promised, and on what assumptions: that everybody randomizes, or some do."""
+    return response_meaning("one randomized value", "value", everybody)
 
 
 def _names(labels: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -80,6 +83,8 @@ class ShuffleHistogram(Problem["HistogramSolution"]):
     epsilon, delta, eps0 : give two of them; the third is computed. eps0 is then the largest that keeps the promise.
     labels : the values, if they are not 0..k-1.
     estimator : "likelihood", "projection" or "inversion".
+    honest : how many people randomize as stated at least, a share (0.8) or a number; the others may stay away, send
+        anything, and tell. Left out, all of them must.
     title : what files and reports call it.
 
     Examples
@@ -90,7 +95,6 @@ class ShuffleHistogram(Problem["HistogramSolution"]):
     """
 
     kind: ClassVar[str] = "shuffle-histogram"
-    meaning: ClassVar[str] = _MEANING
 
     _k: int | None = field(
         default=None,
@@ -104,6 +108,10 @@ class ShuffleHistogram(Problem["HistogramSolution"]):
         default=None, converter=_names, metadata=entry(list[StrictStr] | None, "The values, if they are not 0..k-1.")
     )
     estimator: str = field(default="likelihood", metadata=entry(Literal["likelihood", "projection", "inversion"]))
+    honest: Fraction | None = field(
+        default=None, kw_only=True, converter=_honest,
+        metadata=entry(Exact | None, "So many people randomize as stated at least: a share, such as 0.8, or a number."),
+    )  # fmt: skip
 
     def __attrs_post_init__(self) -> None:
         if self._k is None and self.labels is None:
@@ -117,11 +125,17 @@ class ShuffleHistogram(Problem["HistogramSolution"]):
         if self.estimator not in ESTIMATORS:
             raise ProblemError(f"estimator must be one of {', '.join(ESTIMATORS)}. Found {shown(self.estimator)}.")
         check_one_missing(self, "eps0", "epsilon", "delta")
+        fewest_of_two(self.honest, self.n)
 
     @property
     def k(self) -> int:
         """How many values there are."""
         return self._k if self._k is not None else len(self.labels or ())
+
+    @property
+    def meaning(self) -> str:
+        """What is promised, and on what assumptions."""
+        return meaning(self.honest is None)
 
     @property
     def unknown(self) -> str:
@@ -130,7 +144,7 @@ class ShuffleHistogram(Problem["HistogramSolution"]):
 
     def figures(self) -> dict[str, Any]:
         """What is given, as a file would say it."""
-        numbers = given(self, "epsilon", "delta", "eps0")
+        numbers = given(self, "epsilon", "delta", "eps0", "honest")
         return {"n": self.n, "k": self.k} | numbers | {"estimator": self.estimator}
 
 
@@ -170,6 +184,16 @@ class HistogramSolution(Outcome):
         """The same of the Gaussian mechanism."""
         return expected_tv(self.gaussian_sigma, self.problem.k, self.problem.n)
 
+    @cached_property
+    def turnout(self) -> turnouts.Turnout:
+        """Epsilon against the number of people who randomize as stated, the deployed numbers as they are."""
+        return turnouts.of_responses(self.problem.n, self.fewest, self.problem.k, self.gamma, Fraction(self.delta))
+
+    @property
+    def fewest(self) -> int:
+        """How many people must randomize as stated."""
+        return fewest(self.problem.honest, self.problem.n)
+
     def save(self, path: str | Path) -> None:
         """Write the protocol's artifact, atomically."""
         at(SAVE)(self, path)
@@ -195,8 +219,9 @@ class HistogramSolution(Outcome):
             ("error of a bin", Cell(figure(mine), "good", mine / worst)),
             ("by a curator", Cell(figure(curator), "other", curator / worst)),
             ("total variation", f"{figure(self.expected_tv)}  (by a curator {figure(self.central_tv)})"),
+            ("who must take part", words(self.problem.n, self.fewest)),
         )
-        return Sheet(facts, meaning=self.problem.meaning)
+        return Sheet(facts, (turnouts.listing(self.turnout, self.fewest),), meaning=self.problem.meaning)
 
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""
@@ -208,6 +233,7 @@ class HistogramSolution(Outcome):
             "standard_error": self.standard_error, "expected_tv": self.expected_tv,
             "central": {"sigma": sigma, "standard_error": sigma, "expected_tv": self.central_tv},
             "bits_per_user": (self.problem.k - 1).bit_length(), "local_epsilon": self.eps0,
+            "turnout": turnouts.summary(self.turnout),
             "given": self.problem.figures(), "seconds": round(self.seconds, 4), "note": self.note,
             "meaning": self.problem.meaning,
         }  # fmt: skip
@@ -216,11 +242,11 @@ class HistogramSolution(Outcome):
 def solve_histogram(problem: ShuffleHistogram, backend: str = "", progress: Progress = silent) -> HistogramSolution:
     """The best protocol for `problem`."""
     begin = time.perf_counter()
-    n, k = problem.n, problem.k
+    n, k, least = problem.n, problem.k, fewest(problem.honest, problem.n)
     gamma, epsilon, delta = _designed(problem, progress)
     progress("lower bound")
     promise = max(delta, 1e-300)
-    below = point(Amplification(KRR(k, float(gamma)), n=n, delta=promise), "lower")
+    below = point(Amplification(KRR(k, float(gamma)), n=least, delta=promise), "lower")
     return HistogramSolution(
         problem=problem, gamma=gamma, epsilon=epsilon, delta=delta, lower=below,
         standard_error=standard_error(n / k, n, k, float(gamma)),
@@ -243,7 +269,7 @@ def expected_tv(error: float, k: int, n: float) -> float:
 
 def _designed(problem: ShuffleHistogram, progress: Progress) -> tuple[Fraction, float, float]:
     """Gamma, and the epsilon and delta that are promised for it."""
-    n, k = problem.n, problem.k
+    n, k = fewest(problem.honest, problem.n), problem.k
     if problem.eps0 is None:
         epsilon, delta = there(problem.epsilon), there(problem.delta)
         return private_gamma(n, k, epsilon, delta, progress), float(epsilon), float(delta)

@@ -34,13 +34,17 @@ Tally = dict[str, Any]
 _PARTS = "what is left of some people gives away more than is claimed: shuffle all messages together"
 
 
+def head(design: Deployed) -> str:
+    """How a client's line begins."""
+    return f'{{"design": "{design.name}", "message": '
+
+
 def spelled(design: Deployed, messages: NDArray[np.int64]) -> str:
     """A client's lines; a row of several coordinates for each message."""
-    head = f'{{"design": "{design.name}", "message": '
-    values = messages.tolist()
+    start, values = head(design), messages.tolist()
     if messages.ndim > 1:
-        return "".join(f"{head}{json.dumps(row)}}}\n" for row in values)
-    return "".join(f"{head}{value}}}\n" for value in values)
+        return "".join(f"{start}{json.dumps(row)}}}\n" for row in values)
+    return "".join(f"{start}{value}}}\n" for value in values)
 
 
 def collected(design: Deployed, path: str | Path) -> Tally:
@@ -66,21 +70,23 @@ def shuffled(design: Deployed, tally: Tally) -> Iterator[str]:
 
 
 def check_count(design: Deployed, tally: Tally) -> None:
-    """A claim is for n people: with another number of messages it is not this one."""
-    found = tally["messages"]
-    if found == design.n:
+    """A claim is for n people of whom some may stay away: with another number of messages it is not this one."""
+    found, least = tally["messages"], design.honest
+    if least <= found <= design.n:
         return
-    if found < design.n:
+    if found < least:
         means = (
             f"Fewer people add less noise, so that epsilon = {design.claim['epsilon']} is not proved of these messages"
         )
         remedy = (
-            f"Collect the other {design.n - found:,}, or solve for the number that you can count on, and collect again."
+            f"Collect {least - found:,} more, or solve with honest = the number that you can count on, and collect "
+            "again."
         )
     else:
         means = "The claim is of a set of n messages, one from each person; somebody may have sent two"
         remedy = "Find out which are too many."
-    raise ArtifactError(f"The design is for n = {design.n:,} messages. Found {found:,}. {means}. {remedy}")
+    wanted = f"n = {design.n:,}" if least == design.n else f"{least:,} to {design.n:,}"
+    raise ArtifactError(f"The design is for {wanted} messages. Found {found:,}. {means}. {remedy}")
 
 
 # ---------------------------------------------------------------------- reading
@@ -94,7 +100,7 @@ def _read(design: Deployed, path: str | Path, analyst: bool) -> Tally:
     """The sums over all lines; a fault in any of them, and the number of faults, is an ArtifactError."""
     add, tally = (_response if isinstance(design.client, Response) else _sums)(design, analyst)
     faults, first = 0, ""
-    lines, start = 0, f'{{"design": "{design.name}", "message": '.encode()
+    lines, start = 0, head(design).encode()
     try:
         with Path(path).open("rb") as file:
             while line := file.readline(LONGEST + 1):

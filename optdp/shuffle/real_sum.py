@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -40,16 +41,17 @@ from optdp.numbers.source import Source
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Sheet, between, figure
 from optdp.shuffle import SAVE
+from optdp.shuffle import turnout as turnouts
 from optdp.shuffle.gamma import check_messages, check_rows, deployed, eps0_of, private_gamma, promised
+from optdp.shuffle.honest import fewest, fewest_of_two, response_meaning, words
+from optdp.shuffle.honest import honest as _honest
 from optdp.shuffle.summation import LARGEST_K, Tuning, best_k, least_n, lower_mse, mse, theorem_1, theorem_3
 from optdp.work import Progress, silent
 
-_MEANING = (
-    "Everyone sends one whole number through a shuffler. If one person's number were different, nothing that can be "
-    "concluded from all messages, without seeing who sent which, would be more than e^epsilon times likelier, plus "
-    "delta: (epsilon, delta)-differential privacy. It assumes an honest shuffler, and that all n people randomize as "
-    "stated; without the shuffler each message is private with local_epsilon only."
-)
+
+def meaning(everybody: bool) -> str:
+    """What is promised, and on what assumptions: that everybody randomizes, or some do."""
+    return response_meaning("one whole number", "number", everybody)
 
 
 def _share(gamma: Number | None) -> Fraction | None:
@@ -96,6 +98,8 @@ class RealSum(Problem["RealSumSolution"]):
     k, gamma : messages are `0..k`, and with probability gamma a uniform one is sent.
     low, high : what numbers people may hold.
     average_mse : the wanted mean squared error of the average.
+    honest : how many people randomize as stated at least, a share (0.8) or a number; the others may stay away, send
+        anything, and tell. Left out, all of them must.
     title : what files and reports call it.
 
     Examples
@@ -106,7 +110,6 @@ class RealSum(Problem["RealSumSolution"]):
     """
 
     kind: ClassVar[str] = "real-sum"
-    meaning: ClassVar[str] = _MEANING
 
     n: int | None = field(
         default=None, metadata=entry(StrictInt | None, "Leave it out to have the least n for average_mse found.")
@@ -126,10 +129,17 @@ class RealSum(Problem["RealSumSolution"]):
         converter=_mse,
         metadata=entry(Exact | None, "The mean squared error of the average that is wanted."),
     )
+    honest: Fraction | None = field(
+        default=None, kw_only=True, converter=_honest,
+        metadata=entry(Exact | None, "So many people randomize as stated at least: a share, such as 0.8, or a number."),
+    )  # fmt: skip
 
     def __attrs_post_init__(self) -> None:
         if self.n is not None:
             check_whole(self.n, "n", 2, LARGEST_N)
+            fewest_of_two(self.honest, self.n)
+        elif self.honest is not None and self.honest > 1:
+            raise ProblemError("honest must be a share, such as 0.8, where n is to be found.")
         if self.k is not None:
             check_whole(self.k, "k", 1, LARGEST_K)
         if not self.low < self.high:
@@ -154,6 +164,11 @@ class RealSum(Problem["RealSumSolution"]):
             )
 
     @property
+    def meaning(self) -> str:
+        """What is promised, and on what assumptions."""
+        return meaning(self.honest is None)
+
+    @property
     def unknown(self) -> str:
         """What is found."""
         return next(iter(missing(self, "n", "epsilon", "delta")), "mse")
@@ -165,7 +180,7 @@ class RealSum(Problem["RealSumSolution"]):
     def figures(self) -> dict[str, Any]:
         """What is given, as a file would say it."""
         whole = {name: value for name, value in (("n", self.n), ("k", self.k)) if value is not None}
-        return whole | given(self, "epsilon", "delta", "gamma", "average_mse", "low", "high")
+        return whole | given(self, "epsilon", "delta", "gamma", "average_mse", "low", "high", "honest")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -208,6 +223,16 @@ class RealSumSolution(Outcome):
     def theorem_1_mse(self) -> float | None:
         return None if self.theorem_1 is None else self.theorem_1.mse * float(self.problem.width) ** 2
 
+    @cached_property
+    def turnout(self) -> turnouts.Turnout:
+        """Epsilon against the number of people who randomize as stated, the deployed numbers as they are."""
+        return turnouts.of_responses(self.n, self.fewest, self.k + 1, self.gamma, Fraction(self.delta))
+
+    @property
+    def fewest(self) -> int:
+        """How many people must randomize as stated."""
+        return fewest(self.problem.honest, self.n)
+
     def save(self, path: str | Path) -> None:
         """Write the protocol's artifact, atomically."""
         at(SAVE)(self, path)
@@ -242,8 +267,9 @@ class RealSumSolution(Outcome):
             ("without the shuffler", f"{figure(self.local_epsilon)}  (delta 0)"),
             *bars,
             ("bits per user", str(self.bits_per_user)),
+            ("who must take part", words(self.n, self.fewest)),
         )
-        return Sheet(facts, meaning=self.problem.meaning)
+        return Sheet(facts, (turnouts.listing(self.turnout, self.fewest),), meaning=self.problem.meaning)
 
     def summary(self) -> dict[str, Any]:
         """The figures as `--json` prints them."""
@@ -261,6 +287,7 @@ class RealSumSolution(Outcome):
             "ratio_to_lower": self.mse / self.lower_mse if self.lower_mse else None,
             "central": {"mse": self.central_mse, "mechanism": "analytic Gaussian"},
             "bits_per_user": self.bits_per_user, "local_epsilon": self.local_epsilon,
+            "turnout": turnouts.summary(self.turnout),
             "given": self.problem.figures(), "seconds": round(self.seconds, 4), "note": self.note,
             "meaning": self.problem.meaning,
         }  # fmt: skip
@@ -283,12 +310,13 @@ def solve_real_sum(problem: RealSum, backend: str = "", progress: Progress = sil
     most = (math.nextafter(epsilon, math.inf), math.nextafter(promise, 1.0))
     beneath = (lower_mse(n, *most) * scale, theorem_3(n, *most) * scale)
     progress("lower bound of epsilon")
-    below = point(Amplification(KRR(k + 1, float(gamma)), n=n, delta=promise), "lower")
+    below = point(Amplification(KRR(k + 1, float(gamma)), n=fewest(problem.honest, n), delta=promise), "lower")
+    everybody = fewest(problem.honest, n) == n  # the paper's constants are for that
     return RealSumSolution(
         problem=problem, n=n, k=k, gamma=gamma, epsilon=epsilon, delta=delta,
         lower_epsilon=below, mse=value, lower_mse=beneath[0],
-        theorem_3=beneath[1], theorem_1=theorem_1(n, epsilon, promise),
-        printed=theorem_1(n, epsilon, promise, printed=True),
+        theorem_3=beneath[1], theorem_1=theorem_1(n, epsilon, promise) if everybody else None,
+        printed=theorem_1(n, epsilon, promise, printed=True) if everybody else None,
         central_mse=gaussian_sigma(epsilon, promise) ** 2 * scale, seconds=time.perf_counter() - begin, status="solved",
         note=_note(n, value, scale),
     )  # fmt: skip
@@ -298,16 +326,17 @@ def _designed(problem: RealSum, progress: Progress) -> tuple[int, int, Fraction,
     """n, k, gamma, and the epsilon and delta that are promised for them."""
     if problem.gamma is not None:
         n, k, gamma = there(problem.n), there(problem.k), problem.gamma
-        return n, k, gamma, *promised(n, k + 1, gamma, problem.epsilon, problem.delta, progress)
+        least = fewest(problem.honest, n)
+        return n, k, gamma, *promised(least, k + 1, gamma, problem.epsilon, problem.delta, progress)
     epsilon, delta = there(problem.epsilon), there(problem.delta)
     n = _least_n(problem, progress) if problem.n is None else problem.n
-    k = problem.k or best_k(n, epsilon, delta, progress=progress).k
-    return n, k, private_gamma(n, k + 1, epsilon, delta, progress), float(epsilon), float(delta)
+    k = problem.k or best_k(n, epsilon, delta, problem.honest, progress=progress).k
+    return n, k, private_gamma(fewest(problem.honest, n), k + 1, epsilon, delta, progress), float(epsilon), float(delta)
 
 
 def _least_n(problem: RealSum, progress: Progress) -> int:
     wanted = there(problem.epsilon), there(problem.delta), there(problem.average_mse)
-    return least_n(*wanted, problem.width, problem.k, progress)
+    return least_n(*wanted, problem.width, problem.k, problem.honest, progress)
 
 
 def _note(n: int, value: float, scale: float) -> str:

@@ -67,6 +67,7 @@ from optdp.errors import ProblemError
 from optdp.numbers.exact import check_between, check_whole, precision, shown
 from optdp.numbers.roots import edge, last_whole
 from optdp.shuffle.gamma import least_gamma
+from optdp.shuffle.honest import fewest
 from optdp.work import Progress, silent
 
 Array = npt.NDArray[np.float64]
@@ -117,18 +118,25 @@ def theorem_1(n: int, epsilon: float, delta: float, k: int | None = None, printe
 
 
 @lru_cache(maxsize=4096)
-def at(n: int, k: int, epsilon: Fraction, delta: Fraction) -> Tuning:
+def at(n: int, k: int, epsilon: Fraction, delta: Fraction, honest: Fraction | None = None) -> Tuning:
     """The least gamma for one k."""
-    gamma = least_gamma(n, k + 1, epsilon, delta)
+    gamma = least_gamma(max(2, fewest(honest, n)), k + 1, epsilon, delta)
     return Tuning(k, gamma, mse(n, k, gamma))
 
 
-def best_k(n: int, epsilon: Fraction, delta: Fraction, start: int = 0, progress: Progress = silent) -> Tuning:
+def best_k(
+    n: int,
+    epsilon: Fraction,
+    delta: Fraction,
+    honest: Fraction | None = None,
+    start: int = 0,
+    progress: Progress = silent,
+) -> Tuning:
     """The k with the least error, by the search of the module's text; `start` is a guess."""
 
     def tried(k: int) -> Tuning:
         progress(f"trying k = {k:,} for {n:,} people")
-        return at(n, k, epsilon, delta)
+        return at(n, k, epsilon, delta, honest)
 
     if start < 2:
         rate = 4.0 * max(1.0, -math.log(float(delta))) / min(float(epsilon), 1.0) ** 2
@@ -158,7 +166,13 @@ def _best_for(n: int, rate: float) -> int:
 
 
 def least_n(
-    epsilon: Fraction, delta: Fraction, wanted: Fraction, width: Fraction, given_k: int | None, progress: Progress
+    epsilon: Fraction,
+    delta: Fraction,
+    wanted: Fraction,
+    width: Fraction,
+    given_k: int | None,
+    honest: Fraction | None,
+    progress: Progress,
 ) -> int:
     """The least number of people with which the average, of numbers from a range so wide, errs as little as wanted."""
     target = float(wanted / width**2) * (1.0 - 1e-9)
@@ -167,7 +181,8 @@ def least_n(
     def excess(n: int) -> float:
         nonlocal k
         progress(f"trying {n:,} people")
-        found = at(n, given_k, epsilon, delta) if given_k else best_k(n, epsilon, delta, k, progress)
+        chosen = at(n, given_k, epsilon, delta, honest) if given_k else None
+        found = chosen or best_k(n, epsilon, delta, honest, k, progress)
         k = found.k
         return math.log(found.mse / n**2 / target)
 

@@ -1,4 +1,4 @@
-"""What added noise gives away and what it costs, from its integers, in balls, on all of the integers.
+"""What added noise reveals and what it costs, from its integers, in balls, on all of the integers.
 
 Let `g` be the law of what everybody but one person contributes, and `f` that of the noise. Given that person's
 contribution `w` the release `s` has the probability `h(s - w)` with `h = g * f`. So a step of `d` contributions is

@@ -245,7 +245,7 @@ class _Program:
         self.problem, self.q, self.reach, self.share = problem, q, reach, share
         log_q = log(q)
         self.limit = float(problem.epsilon) / problem.steps * share
-        """What a step may give away, as a logarithm."""
+        """What a step may reveal, as a logarithm."""
         self.crowd = [_Others(kind, q, reach) for kind in kinds_of(problem)]
         stride = 1
         if problem.chain_epsilon is None:

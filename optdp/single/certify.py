@@ -1,4 +1,4 @@
-"""The certificate: what a noise matrix gives away and what it costs, recomputed from its integers in balls.
+"""The certificate: what a noise matrix reveals and what it costs, recomputed from its integers in balls.
 
 Nothing here is copied from a solver. Epsilons are rounded up, lower bounds down.
 """

@@ -98,7 +98,8 @@ class Cutting:
     cuts: list[Cut] = field(default_factory=list)
     sizes: list[float] = field(default_factory=list)
     """What each row was divided by."""
-    known: set[Cut] = field(default_factory=set)
+    known: dict[tuple[int, int, int], list[int]] = field(default_factory=dict)
+    """The vertices of the cuts so far, by pair, way and output."""
 
     @property
     def outputs(self) -> Ints:
@@ -133,13 +134,20 @@ class Cutting:
             starts.append(starts[-1] + len(kept))
             self.cuts.append((pair, vertex, way, s))
             self.sizes.append(largest)
-        self.known.update(cuts)
+        for pair, vertex, way, s in cuts:
+            self.known.setdefault((pair, way, s), []).append(vertex)
         if index:
             add_rows(self.highs, np.array(starts), np.concatenate(index), np.concatenate(value))
 
 
-def _broken(pairs: Sequence[ShiftPair], table: Array, least: float) -> Iterator[tuple[float, Cut]]:
-    """Constraints that a table breaks by more than `least`: of each pair, way and output those at a peak."""
+def _broken(
+    pairs: Sequence[ShiftPair], table: Array, least: float, known: Callable[[int, int, int], Sequence[int]]
+) -> Iterator[tuple[float, Cut]]:
+    """Constraints that a table breaks by more than `least`: of each pair, way and output those at a peak.
+
+    `known` has the vertices that the program has already. What it still breaks of those, within its tolerance, may be
+    much of the little that is seen there, and hides no peak beside it.
+    """
     outputs = np.flatnonzero(table.any(axis=0))
     table = table[:, outputs]
     for p, pair in enumerate(pairs):
@@ -149,8 +157,10 @@ def _broken(pairs: Sequence[ShiftPair], table: Array, least: float) -> Iterator[
             with np.errstate(divide="ignore", invalid="ignore"):
                 share = np.where((excess > least) & (more > 0), excess / more, 0.0)
             for i in np.flatnonzero(share.max(axis=0) > RELATIVE).tolist():
+                s = int(outputs[i])
+                share[known(p, way, s), i] = 0.0
                 for k in _peaks(share[:, i]):
-                    yield float(share[k, i]), (p, k, way, int(outputs[i]))
+                    yield float(share[k, i]), (p, k, way, s)
 
 
 def _peaks(values: Array) -> list[int]:
@@ -266,9 +276,8 @@ def _chosen(cutting: Cutting, table: Array, baseline: float) -> list[Cut]:
     worth = LARGE_WORTH if _coarse(core) else WORTH
     least = worth * max(_felt(value, core.power), 1e-9 * baseline) / core.size
     by_output: dict[int, list[tuple[float, Cut]]] = {}
-    for share, cut in _broken(cutting.pairs, table, least):
-        if cut not in cutting.known:
-            by_output.setdefault(cut[3], []).append((-share, cut))
+    for share, cut in _broken(cutting.pairs, table, least, lambda p, way, s: cutting.known.get((p, way, s), [])):
+        by_output.setdefault(cut[3], []).append((-share, cut))
     return [cut for s in sorted(by_output) for _, cut in sorted(by_output[s])[:EACH]]
 
 
@@ -316,9 +325,10 @@ def solve_chained(
         np.add.at(table, (draft.rows, draft.cols), draft.values)
         least = CHAIN_WORTH * max(_felt(draft.objective(lp), lp.power), 1e-9 * float(lp.problem.cap)) / len(lp.inputs)
         worst: dict[int, tuple[float, Sight]] = {}
-        for share, (p, k, _, s) in _broken(pairs, table, least):
-            if (sight := pairs[p].sight(k)) not in sights:
-                worst[s] = max(worst.get(s, (0.0, sight)), (share, sight))
+        known = [[k for k in range(pair.view.family.size) if pair.sight(k) in sights] for pair in pairs]
+        for share, (p, k, _, s) in _broken(pairs, table, least, lambda p, *_, known=known: known[p]):
+            sight = pairs[p].sight(k)
+            worst[s] = max(worst.get(s, (0.0, sight)), (share, sight))
         more = {sight for _, sight in worst.values()}
         progress(f"round {turn + 1}: {len(sights):,} worlds, {len(more):,} more are needed")
         if not more or draft.status != "optimal":

@@ -7,7 +7,7 @@ number is fixed beforehand. It takes the place of `fallback_epsilon`; or, if the
 prior, of `epsilon` itself, with an observer who knows everybody else.
 
 The bound is that of randomized response at the table's ordinary epsilon. Tables for contributions 0 and 1 without an
-epsilon under the prior were found to attain it; others may give away less, which is not counted: what is proved is an
+epsilon under the prior were found to attain it; others may reveal less, which is not counted: what is proved is an
 upper bound, and the one that a planned ledger uses. `tests/single/test_over_time.py` compares with whole profiles.
 """
 
@@ -43,7 +43,7 @@ def _delta(given: Number) -> Fraction:
 
 @attrs.frozen(repr=False)
 class Total:
-    """What all releases together may give away about anyone: ordinary (epsilon, delta)-differential privacy.
+    """What all releases together may reveal about anyone: ordinary (epsilon, delta)-differential privacy.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Total:
 
 
 class TotalTable(Strict):
-    """A total: what all releases together may give away, ordinary (epsilon, delta)-differential privacy."""
+    """A total: what all releases together may reveal, ordinary (epsilon, delta)-differential privacy."""
 
     epsilon: Exact
     delta: Exact = 0
@@ -104,7 +104,7 @@ def each_of(releases: int | None, whole: Total | None) -> Fraction | None:
 
 @dataclass(frozen=True)
 class OverTime:
-    """What all releases together give away, proved from the ordinary epsilon of one."""
+    """What all releases together reveal, proved from the ordinary epsilon of one."""
 
     releases: int
     total: Total

@@ -44,7 +44,7 @@ from optdp.work import Progress, silent
 
 NOTHING = 1e-15
 """An error below this is as good as none."""
-MARGINS = (1e-9, 1e-6, 1e-3)
+MARGINS = (1e-9, 1e-6, 1e-5, 1e-3)
 """How much tighter than condition (3) the program's caps are, in turn, until the repaired table keeps the caps."""
 
 
@@ -122,7 +122,7 @@ class Solution(Designed[SingleLTE, Certificate]):
 
     @cached_property
     def over_time(self) -> OverTime | None:
-        """What all releases together give away, proved from the ordinary epsilon of one; None without a total."""
+        """What all releases together reveal, proved from the ordinary epsilon of one; None without a total."""
         return OverTime.of(self.problem, self.certificate.ordinary_epsilon)
 
     def summary(self) -> dict[str, Any]:

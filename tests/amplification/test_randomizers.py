@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from itertools import combinations_with_replacement, pairwise
+from itertools import combinations_with_replacement, pairwise, product
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from scipy.integrate import quad
 from scipy.stats import laplace, norm
 
 from optdp import KRR, Channel, Gaussian, Generic, Laplace, ProblemError
-from optdp.amplification.randomizers import Cells, Ratios, variation_cells
+from optdp.amplification.randomizers import Cells, Floats, Ratios, cells, variation_cells
 from optdp.numbers.divergence import gaussian_delta
 from optdp.numbers.exact import ball, precision
 from tests.amplification import oracle
@@ -213,6 +213,31 @@ def stop_loss(found: Cells, epsilon: float, t: float) -> float:
     return float(np.maximum(parts, 0.0).sum()) + max(-t, 0.0) * max(0.0, 1.0 - float(found.others.sum()))
 
 
+def laws(found: Cells) -> tuple[Floats, Floats, Floats]:
+    return found.first, found.second, found.others
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_rare_cells_add_no_less_than_they_do(n: int) -> None:
+    """All sums of `n` values one by one, in rationals, the rare ones among them."""
+    rng = np.random.default_rng(n)
+    for rarity in (1.0, 1e-2, 1e-4):
+        others = np.append(rng.dirichlet(np.ones(3))[:2], rng.dirichlet(np.ones(3))[:2] * 0.1 * rarity)
+        ratios = np.array([[1.2, 0.3], [0.2, 1.5], [30.0, 1.0], [400.0, 1.0]])
+        first, second = (ratios * others[:, None]).T
+        found = Cells(first[:2], second[:2], others[:2], rare=Cells(first[2:], second[2:], others[2:]))
+        for epsilon in (0.0, 0.5, 3.0):
+            gain = Fraction(math.exp(epsilon))
+            law = [(Fraction(a) / Fraction(m) - gain * Fraction(b) / Fraction(m), Fraction(m))
+                   for a, b, m in zip(first, second, others, strict=True)]  # fmt: skip
+            law.append((Fraction(0), 1 - sum(mass for _, mass in law)))
+            truth = sum(
+                (max(sum((z for z, _ in drawn), Fraction(0)), Fraction(0)) * math.prod(mass for _, mass in drawn)
+                 for drawn in product(law, repeat=n)), Fraction(0),
+            ) / n  # fmt: skip
+            assert math.exp(found.log_upper(n, epsilon, 1 << 12)) >= min(1.0, float(truth)) * (1.0 - 1e-12)
+
+
 Density = Callable[[float, float], float]
 
 
@@ -292,18 +317,21 @@ def test_laplace_ratios() -> None:
 @pytest.mark.parametrize("sigma", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("tail", [1e-3, 1e-9])
 def test_gaussian_cells_dominate_the_law_in_convex_order(sigma: float, tail: float) -> None:
-    (upper,) = Gaussian(sigma=sigma).blankets(math.inf, tail)
-    assert upper.slack <= 4.0 * tail
-    assert upper.first.sum() <= 1.0 + 1e-12
-    assert upper.first.sum() + upper.slack >= 1.0 - 1e-12
-    assert upper.second.sum() + upper.slack >= 1.0 - 1e-12
+    """Beside the cells of the sums and the rare ones only messages with a negative `Z` are left out."""
+    (sums,) = Gaussian(sigma=sigma).blankets(math.inf, tail)
+    assert sums.rare is not None
+    assert sums.rare.first.sum() <= tail
+    assert sums.slack <= 1e-60
+    upper = cells(*(np.concatenate(parts) for parts in zip(laws(sums), laws(sums.rare), strict=True)))
+    assert 1.0 - tail <= upper.first.sum() <= 1.0 + 1e-12
+    assert 1.0 - tail <= upper.second.sum() <= 1.0 + 1e-12
     assert upper.others.sum() <= 2.0 * norm.cdf(-0.5 / sigma) + 1e-12
     density = gaussian_density(sigma)
     for epsilon in (0.0, 0.4, 1.5):
         for t in (-3.0, -0.5, 0.0, 0.1, 1.0, 4.0, 30.0):
             truth = true_stop_loss(density, 12.0 * sigma, (0.0, 1.0), epsilon, t)
             found = stop_loss(upper, epsilon, t)
-            assert truth - 1e-8 <= found + upper.slack
+            assert truth - 1e-8 <= found
             assert found <= truth + max(-t, 0.0) * 2.0 * tail + 1e-3
 
 

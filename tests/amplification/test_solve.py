@@ -8,19 +8,20 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from flint import arb
 
 from optdp import KRR, Amplification, Channel, Gaussian, Generic, Laplace, ProblemError, profile, solve
 from optdp.amplification import bounds, catalogue
-from optdp.amplification.bounds import BOUNDS
+from optdp.amplification.bounds import BOUNDS, COARSE, MIDDLE, Setting
 from optdp.amplification.counts import CountSetting
 from optdp.amplification.randomizers import Randomizer
 from optdp.amplification.solve import point
 from optdp.numbers.exact import ball, precision
 from tests.amplification.balls import channel, delta_ball, generic, krr_alike, krr_blanket
 from tests.amplification.by_balls import count_delta_sum
-from tests.amplification.oracle import worst
+from tests.amplification.oracle import krr, worst, worst_exact
 
 POINTS = ((10_000, 2, "1e-6"), (100_000, 4, "1e-6"), (1_000_000, 4, "1e-8"))
 CATALOGUE: list[Randomizer] = [
@@ -241,6 +242,89 @@ def test_gaussian_is_seen_through_a_threshold(sigma: float) -> None:
             continue
         local = Fraction(math.log((1 - wrong) / wrong) * (1 - 1e-12))
         assert at_most(binary_worst(n, local, Fraction(epsilon)), found.value)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "n", "delta", "most", "least"),
+    [
+        (1.0, 10**5, "1e-6", 0.01733, 0.0),
+        (0.5, 10**5, "1e-6", 0.4986, 0.468),
+        (0.5, 10**6, "1e-8", 0.32, 0.295),
+        (0.3, 10**4, "1e-6", 13.0, 11.5),
+        (0.3, 10**5, "1e-6", 10.5, 9.2),
+        (0.3, 10**6, "1e-8", 11.7, 9.8),
+    ],
+)
+def test_gaussian_bounds_are_close_to_each_other(sigma: float, n: int, delta: str, most: float, least: float) -> None:
+    found = solve(Amplification(Gaussian(sigma=sigma), n=n, delta=delta))
+    assert found.value <= 1.01 * most
+    assert found.lower is not None
+    assert least <= found.lower <= found.value
+
+
+def test_people_who_take_part_by_chance() -> None:
+    """Sending nothing is a message like any other: all data sets of few people, one by one, in rationals."""
+    rng = random.Random(5)
+    for k, n in ((2, 3), (3, 3), (3, 4), (4, 3)):
+        rate, ratio = Fraction(rng.randint(5, 95), 100), Fraction(rng.randint(15, 60), 10)
+        thinned = [[rate * v for v in row] + [1 - rate] for row in krr(k, ratio)]
+        for gain in (Fraction(11, 10), Fraction(3, 2)):
+            truth = float(worst_exact(thinned, n, gain))
+            given = {"eps0": math.log(ratio), "epsilon": math.log(gain), "n": n, "rate": rate}
+            found = solve(Amplification(KRR(k), **given))
+            assert found.lower is not None
+            assert found.lower * (1 - 1e-9) <= truth <= found.value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("rate", "epsilon"), [("0.5", 0.05499), ("0.1", 0.02315), ("1", 0.079804)])
+def test_figures_of_taking_part_by_chance(rate: str, epsilon: float) -> None:
+    found = solve(Amplification(KRR(10), eps0=2, n=10_000, delta="1e-6", rate=rate))
+    assert found.value == pytest.approx(epsilon, rel=2e-4)
+    assert found.lower is not None
+    assert 0.99 * found.value < found.lower <= found.value
+    assert ("takes part with probability" in found.problem.meaning) == (rate != "1")
+
+
+@pytest.mark.parametrize("randomizer", [Generic(), Laplace(), Gaussian(sigma=0.6), catalogue.Rappor(), KRR(2)])
+def test_fewer_who_take_part_tell_less(randomizer: Randomizer) -> None:
+    eps0 = 1 if randomizer.own_eps0 is None else None
+    found = [solve(Amplification(randomizer, eps0=eps0, n=1000, delta="1e-5", rate=rate)) for rate in ("0.9", "0.3")]
+    assert found[1].value < found[0].value
+    for each in found:
+        assert each.lower is not None
+        assert each.lower <= each.value
+
+
+def test_no_gaussian_promise_is_broken_by_a_message_far_out() -> None:
+    """The event that some message is below t gives a divergence that every upper bound has to allow for."""
+    rng = random.Random(21)
+    for _ in range(40):
+        sigma, n = rng.uniform(0.2, 1.2), int(10 ** rng.uniform(0.5, 6.5))
+        setting, epsilon = Setting(Gaussian(sigma=sigma), math.inf, n), 10 ** rng.uniform(-1.5, 1.0)
+        place = rng.uniform(-4.0, 1.0)
+        low, high = arb(place) / arb(2).sqrt() / arb(sigma), (arb(place) - 1) / arb(2).sqrt() / arb(sigma)
+        own, each = (-low).erfc() / 2, (-high).erfc() / 2
+        zero, one = 1 - (1 - own) * (1 - each) ** (n - 1), 1 - (1 - each) ** n
+        truth = (zero - arb(epsilon).exp() * one).mid()
+        found = BOUNDS["first-below"].log_delta(setting, epsilon, COARSE)
+        upper = BOUNDS["blanket"].log_delta(setting, epsilon, MIDDLE)
+        assert found is not None
+        assert upper is not None
+        assert found <= upper
+        assert truth <= math.exp(upper)
+        assert truth <= math.exp(found) * 1.01 + 1e-12
+
+
+def test_numbers_have_extended_precision_where_round_off_would_show() -> None:
+    """A finer grid is not looser, at 3,000,000 people whose ratios are e^10."""
+    if np.finfo(np.longdouble).eps > 1e-18:
+        pytest.skip("the machine has no extended precision")
+    found = solve(Amplification(KRR(10), eps0=10, n=3_000_000, delta="1e-8"))
+    assert found.value <= 0.6267
+    (pair,) = KRR(10).blankets(10.0)
+    bounds = [pair.log_upper(3_000_000, 0.6267, 1 << grid) for grid in (13, 14, 16)]
+    assert bounds == sorted(bounds, reverse=True)
+    assert (solve(Amplification(KRR(10), eps0=12, n=4_000_000, delta="1e-8")).lower or 0.0) > 0.3
 
 
 def test_gaussian_without_noise_over_rounds_is_not_private() -> None:

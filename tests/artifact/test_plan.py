@@ -26,7 +26,17 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from optdp import ArtifactError, CertificateError, MultiLTE, Population, ProblemError, SharedNoise, solve, verify_plan
+from optdp import (
+    ArtifactError,
+    CertificateError,
+    MultiLTE,
+    Observer,
+    Population,
+    ProblemError,
+    SharedNoise,
+    solve,
+    verify_plan,
+)
 from optdp.artifact import OpenedParty, open_artifact, open_member, verify
 from optdp.errors import OptdpError
 from optdp.files import atomic
@@ -1242,6 +1252,33 @@ def test_what_one_file_cannot_show_is_left_to_the_meeting(original: Path, tmp_pa
     member, whole = open_member(tmp_path, 0)
     assert whole is None
     assert member.identity != open_member(original, 0)[0].identity
+
+
+@pytest.mark.parametrize("options", [
+    {"method": "inside"}, {"method": "inside", "honest": 2}, {"method": "joint", "honest": 1},
+    {"method": "joint", "honest": 1, "adjacency": "all"}, {"method": "alone", "f": [1, 2, 1]},
+    {"method": "alone", "observer": Observer(known=1)},
+])  # fmt: skip
+def test_a_table_that_needs_no_other_is_checked_without_the_others(options: dict[str, Any], tmp_path: Path) -> None:
+    """Drawn inside, alone, or with one honest party: what a party's own file promises its people is recomputed."""
+    people = [Population.binomial(2, "0.5"), Population.binomial(3, "0.4"), Population.iid(1, ["0.5", "0.3", "0.2"])]
+    people = people[:2] if "observer" in options else people[1:] if options["method"] == "joint" else people
+    shared_solution(MultiLTE(people, "0.9", **options)).save(tmp_path / "plan")
+    forgery, (own, false) = Forgery(tmp_path / "plan"), (tmp_path / "own", tmp_path / "false")
+    for party in forgery.parties:
+        without_noise(party)
+        party["outputs"] = [min(party["outputs"][0], party["inputs"][0]), max(party["outputs"][1], party["inputs"][1])]
+        party["claim"]["ordinary_epsilon"] = "infinite"
+    false.mkdir()
+    forgery.seal().write(false)
+    for i in range(len(people)):
+        own.mkdir()
+        shutil.copy(tmp_path / "plan" / f"party-{i}.json", own)
+        assert open_member(own, i)[1] is None
+        shutil.copy(false / f"party-{i}.json", own)
+        with pytest.raises(CertificateError, match="epsilon"):
+            open_member(own, i)
+        shutil.rmtree(own)
 
 
 @pytest.mark.parametrize("change", [None, [], ["0" * 64], ["0" * 64] * 2, "x", [1, 2], ["g" * 64] * 2])

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from optdp import MultiLTE, NoiseMatrix, Population, SingleLTE, solve
+from optdp import MultiLTE, NoiseMatrix, Observer, Population, SingleLTE, solve
 from optdp.numbers.exact import decimal_down, decimal_up
 from optdp.plan.certify import certify_plan
 from optdp.recheck import recheck
@@ -307,13 +307,106 @@ def test_worlds_of_shares_are_all_looked_at_by_both(tmp_path: Path) -> None:
     assert both_agree(tmp_path / "plan") == 1
 
 
+@pytest.mark.parametrize(
+    ("own", "code"),
+    [
+        (None, 0), ({"between": ["0.40", "3/5"], "known": 0}, 0), ([], 2), ({}, 2), ({"known": 0}, 2),
+        ({"between": [["0.6", "0.4"], ["2/5", "0.6"]]}, 0), ({"between": ["0.4", "0.5"]}, 2),
+    ],
+)  # fmt: skip
+def test_drawn_inside_all_parties_have_one_observer(own: Any, code: int, tmp_path: Path) -> None:
+    """However he is spelled; and nobody is not the same as somebody with a range."""
+    watched = Observer(between=("0.4", "0.6"))
+    shared_solution(MultiLTE([binomial(3, "0.5")] * 3, "0.9", method="inside", observer=watched)).save(tmp_path / "p")
+    forgery = plans.Forgery(tmp_path / "p")
+    forgery.plan["problem"]["parties"][1]["observer"] = own
+    forgery.seal().write(tmp_path / "p")
+    assert both_agree(tmp_path / "p") == code
+
+
+def trusting(forgery: plans.Forgery) -> None:
+    forgery.plan["problem"]["honest"] = 1
+
+
+def two_parties(forgery: plans.Forgery) -> None:
+    forgery.plan["problem"]["parties"].pop()
+    forgery.plan["claim"]["parties"].pop()
+    forgery.parties.pop()
+
+
+def rows_missing(outside: str) -> Callable[[plans.Forgery], None]:
+    def change(forgery: plans.Forgery) -> None:
+        for party in forgery.parties:
+            party |= {"inputs": [0, party["inputs"][1] - 1], "weights": party["weights"][:-1], "outside": outside}
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [(lambda _: None, 0), (trusting, 2), (two_parties, 2), (rows_missing("error"), 2), (rows_missing("clamp"), 1)],
+)
+def test_who_may_draw_inside_and_of_what(change: Any, code: int, tmp_path: Path) -> None:
+    """An honest majority of three, and a row for every total; privacy and errors are not what is at fault."""
+    shared_solution(MultiLTE([binomial(3, "0.5")] * 3, "0.7", method="inside")).save(tmp_path / "p")
+    forgery = plans.Forgery(tmp_path / "p")
+    plans.modest(forgery, two_opinions.Random(0))
+    change(forgery)
+    forgery.seal().write(tmp_path / "p")
+    assert both_agree(tmp_path / "p") == code
+
+
+@pytest.mark.parametrize("name", ["epsilon", "mae"])
+@pytest.mark.parametrize("method", ["joint", "divisible", "seeded", "inside"])
+def test_what_is_claimed_of_a_party_must_hold(method: str, name: str, tmp_path: Path) -> None:
+    people = plans.PEOPLE if method in ("joint", "divisible") else [binomial(3, "0.5")] * 3
+    shared_solution(MultiLTE(people, "0.5", method=method)).save(tmp_path / "p")
+    forgery = plans.Forgery(tmp_path / "p")
+    claims = [claim for claim in forgery.claims() if claim is not forgery.plan["claim"] and name in claim]
+    for claim in claims:
+        kept, claim[name] = claim[name], str(float(claim[name]) * 0.999)
+        forgery.seal().write(tmp_path / "p")
+        assert both_agree(tmp_path / "p") == 1
+        claim[name] = kept
+    assert claims or method in ("seeded", "inside")
+
+
+def test_a_common_word_has_at_most_62_bits(tmp_path: Path) -> None:
+    shared_solution(MultiLTE([binomial(4, "0.5"), binomial(3, "0.4")], "0.6", method="seeded")).save(tmp_path / "p")
+    forgery = plans.Forgery(tmp_path / "p")
+    times = (1 << 62) // int(forgery.parties[0]["denominator"])
+    for by, code in ((times, 0), (2, 2)):
+        for party in forgery.parties:
+            party["denominator"] = str(int(party["denominator"]) * by)
+            party["cuts"] = [str(int(cut) * by) for cut in party["cuts"]]
+        forgery.seal().write(tmp_path / "p")
+        assert both_agree(tmp_path / "p") == code
+
+
+def test_maps_are_numbered_as_they_are_first_chosen(tmp_path: Path) -> None:
+    """The same plan with two maps in the other's place is no plan that optdp wrote."""
+    shared_solution(MultiLTE([binomial(4, "0.5"), binomial(3, "0.4")], "0.6", method="seeded")).save(tmp_path / "p")
+    forgery = plans.Forgery(tmp_path / "p")
+    party = forgery.parties[0]
+    party["maps"][:2] = party["maps"][1::-1]
+    party["choices"] = [{0: 1, 1: 0}.get(choice, choice) for choice in party["choices"]]
+    forgery.seal().write(tmp_path / "p")
+    assert both_agree(tmp_path / "p") == 2
+
+
+def test_noise_beside_a_table_needs_a_tail(tmp_path: Path) -> None:
+    document = artifact(tail="none")
+    document["outside"] = "geometric"
+    assert codes(document, tmp_path / "a.json") == (2, 2)
+
+
 # ---------------------------------------------------------------------- many
 
 
 @pytest.mark.parametrize(
     "counts",
-    [{"artifact": 250, "plan": 60, "order": 150}, {"watched": 150, "watched plan": 60}],
-    ids=["plain", "watched"],
+    [{"artifact": 250, "plan": 60, "order": 150}, {"watched": 150, "watched plan": 60}, {"protocol": 120}],
+    ids=["plain", "watched", "protocol"],
 )
 def test_both_judge_files_forged_in_every_field_alike(counts: dict[str, int], tmp_path: Path) -> None:
     found = two_opinions.tally(tmp_path, 5, counts)

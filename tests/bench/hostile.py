@@ -24,7 +24,7 @@ def hostile(quick: bool) -> None:
     _count("forged artifacts", lambda folder: forgeries.tally(folder, 2026, 6500 // part))
     _count("forged plans", lambda folder: forgeries.tally_plans(folder, 2026, 3500 // part))
     kinds = {"artifact": 6000 // part, "plan": 2000 // part, "order": 3000 // part}
-    kinds |= {"watched": 4000 // part, "watched plan": 2000 // part}
+    kinds |= {"watched": 4000 // part, "watched plan": 2000 // part, "protocol": 3000 // part}
     _count("forged files before both checkers", lambda folder: two_opinions.tally(folder, 2026, kinds))
     for way, number in (("random", 100), ("lines", part), ("together", 3)):
         _count(f"kill -9, {way}", lambda folder, way=way, number=number: Counter(killing.run(folder, way, number)))  # type: ignore[misc]

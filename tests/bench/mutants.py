@@ -46,6 +46,7 @@ TESTS = (
     "tests/numbers", "tests/bridges", "tests/order", "tests/recheck/test_recheck.py",
     "tests/recheck/test_crowds.py", "tests/recheck/test_orders.py",
     "tests/recheck/test_observers.py", "tests/recheck/test_observed_bounds.py",
+    "tests/recheck/test_devices.py", "tests/shuffle/test_deployed.py",
     "tests/test_solution.py", "tests/test_verify_alone.py",
 )  # fmt: skip
 """The tests that may notice."""

@@ -91,12 +91,22 @@ def test_compare_shows_the_real_epsilon_before_and_after() -> None:
         assert row["mae"] == pytest.approx(0.317242, rel=1e-3)
 
 
-def test_a_shell_completes_the_names_of_problems() -> None:
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("solve paper-a/two-h", ["paper-a/two-halls-divisible"]),
+        ("init metric", ["metric-shuffle"]),
+        ("export a.json --to pa", ["parquet"]),
+        ("solve a.toml --backend highs-i", ["highs-ipm"]),
+    ],
+)
+def test_a_shell_completes_names(typed: str, offered: list[str]) -> None:
     program = shutil.which("optdp", path=sysconfig.get_path("scripts"))
     assert program
-    asked = {"_OPTDP_COMPLETE": "complete_bash", "COMP_WORDS": "optdp solve paper-a/two-h", "COMP_CWORD": "2"}
+    words = f"optdp {typed}"
+    asked = {"_OPTDP_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
     done = subprocess.run([program], capture_output=True, text=True, env={**os.environ, **asked}, check=False)
-    assert done.stdout.split() == ["paper-a/two-halls-divisible"]
+    assert done.stdout.split() == offered
 
 
 def test_lists() -> None:

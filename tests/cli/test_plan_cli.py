@@ -440,6 +440,8 @@ def test_a_run_is_recorded_in_a_ledger_once(home: Path, keys: Path, places: Plac
         assert Fraction(shown["entries"][0]["epsilon"]) <= epsilon
     check_refusal(take_part(home / "two", "2026-12"), 1, "Nothing was recorded")
     assert len(list(state.iterdir())) == 1
+    shutil.rmtree(state)  # without its record a second attempt draws another report
+    check_refusal(take_part(home / "two", "2026-11"), 1, "Nothing was recorded")
     shutil.copy(home / "two" / "party-0.json", tmp_path)
     check_refusal(take_part(tmp_path, "2026-12"), 2, "--ledger needs the whole plan")
 

@@ -61,6 +61,24 @@ def test_the_optimum_is_the_best_bound_of_any_row() -> None:
     assert {FOUND.bounds[one] for one in ROWS if one.problem == "a"} == {2.0}
 
 
+def test_plans_without_a_proved_optimum_are_done_within_a_hundredth_of_the_best() -> None:
+    weak = {"kind": "multi-lte", "status": "feasible", "lower_bound": 1.5, "gap": 0.25}
+    values = 2.0, 2.019, 2.021
+    best, near, far = (row("p", who, 1.0, value=value, **weak) for who, value in zip("abc", values, strict=True))
+    proved, behind = row("q", "a", 1.0, kind="multi-lte"), row("q", "b", 1.0, kind="multi-lte", value=2.019)
+    infinite = row("p", "d", 1.0, value=1.9, **{**weak, "certified_epsilon": "infinite"})
+    found = Comparison((best, near, far, infinite, proved, behind))
+    done = [found.private_after_repair(one, 1e-6) for one in found.rows]
+    assert done == [True, True, False, False, True, False]
+
+
+def test_backends_with_other_problems_are_not_compared_in_silence() -> None:
+    even, odd = FOUND.rows, (*FOUND.rows, row("d", "highs", 1.0))
+    assert [Comparison(rows).uneven for rows in (even, odd)] == [False, True]
+    pages = [page(Results((head(1, 60.0, None, ""),), rows)).decode() for rows in (even, odd)]
+    assert ["Not every backend was given every problem" in text for text in pages] == [False, True]
+
+
 def test_profiles_are_those_of_dolan_and_more() -> None:
     assert FOUND.profile("highs") == [1.0, 1.0, 2.0]
     assert FOUND.profile("fast") == [1.0, 4.0]

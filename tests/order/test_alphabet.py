@@ -19,6 +19,7 @@ import pytest
 
 from optdp import OrderShuffle, solve
 from optdp.cli.main import main
+from optdp.comparison.orders import Order
 from optdp.errors import ArtifactError, CertificateError, ProblemError
 from optdp.loading import load
 from optdp.numbers.source import Source
@@ -311,6 +312,16 @@ def test_answers_of_more_values_are_not_shuffled(folder: Path, run: Run) -> None
     code, _, wrong = run("report", path, "--out", folder / "page.html")
     assert code == 0, wrong
     assert "at most 2 different answers" in (folder / "page.html").read_text()
+
+
+def test_programs_are_for_any_number_of_values(folder: Path) -> None:
+    written(folder, "values = 2")
+    problem: Any = load(folder / "p.toml")
+    with pytest.raises(ProblemError, match="any number of values"):
+        problem.to_program()
+    measured = Order(problem, "highs", {})
+    measured.once()
+    assert measured.figures()["value"] == solve(problem.changed(values=None)).sensitivity
 
 
 @pytest.mark.parametrize(

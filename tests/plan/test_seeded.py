@@ -261,6 +261,15 @@ def test_the_optimum_over_all_maps(n: int, p: float, epsilon: float, monkeypatch
     assert best - 1e-7 <= generated.mae <= best * (1 + 2e-4)
 
 
+def test_the_search_does_not_end_at_a_constant() -> None:
+    """Here dozens of rounds pass before any tuple of maps is better than to report one sum whatever the data."""
+    people = [Population.iid(3, ["0.5", "0.3", "0.2"]), Population.iid(1, ["0.5", "0.3", "0.2"])]
+    plan = solve(MultiLTE(people, "0.2", method="seeded"))
+    bound, constant = float(plan.lower_bound or 0), float(plan.no_data["no_data_mae"] or 0)
+    assert bound < plan.mae < 0.9 * constant
+    assert plan.mae < 1.05 * bound
+
+
 def test_the_best_response_is_the_best_of_all_maps() -> None:
     """One party's response to given maps and prices, against every map of that party."""
     search = seeded.Search.of(MultiLTE([B(2, "0.3"), B(3, "0.6"), B(1, "0.5")], "0.7", method="seeded"))

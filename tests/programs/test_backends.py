@@ -155,7 +155,7 @@ def test_names() -> None:
     assert len(set(names)) == len(names)
     assert {"highs", "scipy", "clarabel", "scs", "osqp"} <= {backend.name for backend in installed()}
     assert all(backend.version for backend in installed())
-    assert {backend.name for backend in BACKENDS if backend.gpl} == {"cvxopt", "glpk", "ecos"}
+    assert {backend.name for backend in BACKENDS if backend.gpl} == {"cvxopt", "glpk", "glpk-exact", "ecos"}
 
 
 def test_a_missing_backend_names_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -328,7 +328,7 @@ def test_a_narrower_range_has_less_to_price(tmp_path: Path) -> None:
         recheck(sealed(document, path))
     wider = file_of("range")
     wider["problem"]["observer"][0]["between"] = ["0.19", "0.41"]
-    with pytest.raises(Failed, match="observer 0 must be at most"):
+    with pytest.raises(Failed, match="observer 1 must be at most"):
         recheck(sealed(wider, path))
     plain = file_of("range")
     del plain["problem"]["observer"], plain["claim"]["observed"]

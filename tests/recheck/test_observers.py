@@ -347,9 +347,9 @@ def test_noise_is_private_whoever_watches(tmp_path: Path) -> None:
         assert same(found["epsilon"], found["ordinary_epsilon"])
     several = [{"between": ["0.1", "0.9"]}, {"known": 2, "epsilon": "0.7"}, {"known": "all", "epsilon": "2"}]
     figures = recheck(sealed(noise(several, ["0.5", "0.5", "0.5"]), path)).figures
-    assert figures["observer 0: epsilon"] == figures["epsilon"]
-    assert figures["observer 2: epsilon"] == figures["ordinary_epsilon"]
-    assert same(figures["observer 1: epsilon"], figures["epsilon"])
+    assert figures["observer 1: epsilon"] == figures["epsilon"]
+    assert figures["observer 3: epsilon"] == figures["ordinary_epsilon"]
+    assert same(figures["observer 2: epsilon"], figures["epsilon"])
 
 
 @pytest.mark.parametrize("tail", ["none", "geometric"])
@@ -363,15 +363,15 @@ def test_a_table_for_the_exact_prior_is_refused(tail: Any, tmp_path: Path) -> No
         recheck(sealed(document, path))
     for observer in ({"between": ["0.2", "0.4"]}, {"margin": "0.01"}, {"known": 1}, {"known": "all"}):
         document["problem"]["observer"] = observer
-        with pytest.raises(Failed, match="observer 0 must be at most"):
+        with pytest.raises(Failed, match="observer 1 must be at most"):
             recheck(sealed(document, path))
     document["problem"]["observer"] = [{}, {"margin": "0.05", "epsilon": "0.6"}]
     document["claim"]["observed"] = ["0.5", "0.6"]
-    with pytest.raises(Failed, match="observer 1 must be at most"):
+    with pytest.raises(Failed, match="observer 2 must be at most"):
         recheck(sealed(document, path))
     document["problem"]["observer"][1]["epsilon"] = document["claim"]["observed"][1] = "9"
     found = recheck(sealed(document, path)).figures
-    first, second = (found[f"observer {i}: epsilon"] for i in range(2))
+    first, second = (found[f"observer {i}: epsilon"] for i in (1, 2))
     assert first is not None
     assert second is not None
     assert found["epsilon"] == first <= Fraction(1, 2) < second

@@ -41,6 +41,14 @@ def _noise(draw: random.Random, n: int, **more: Any) -> dict[str, Any]:
 
 
 def _problem(kind: str, draw: random.Random) -> dict[str, Any]:
+    """A protocol; of some only so many people are counted on, at random."""
+    given = _everybody(kind, draw)
+    if given["n"] > 1 and draw.random() < 0.4:
+        given["honest"] = Fraction(draw.randint(1, given["n"] - 1), given["n"])
+    return given
+
+
+def _everybody(kind: str, draw: random.Random) -> dict[str, Any]:
     n, k = draw.randint(1, 4), draw.randint(1, 3)
     if kind == "noise":
         return _noise(draw, n, k=k, max_distance=draw.choice([1, 2, n * k, n * k + 3]))
@@ -63,7 +71,9 @@ def _problem(kind: str, draw: random.Random) -> dict[str, Any]:
 
 
 def _truth(found: MetricSolution) -> dict[float, float]:
-    """The worst losses of the deployed protocol, at every distance at which there are data sets."""
+    """The worst losses of the deployed protocol, at every distance at which there are data sets: of all numbers of
+    people that are counted on, as the messages of the others are known.
+    """
     design, delta = found.design, float(found.problem.delta)
     if design.flip is not None:
         laws = brute_force.flipped_laws(design.k, design.flip)
@@ -71,10 +81,13 @@ def _truth(found: MetricSolution) -> dict[float, float]:
         assert design.shares is not None
         assert design.c is not None
         laws = brute_force.padded_laws(design.k, design.c, design.shares.beta, design.shares.q, design.quantum)
-    if design.dimensions == 1:
-        return brute_force.losses_by_distance(laws, design.n, delta)
     points = [(x, y) for x in range(design.k + 1) for y in range(design.k + 1)]
-    return brute_force.losses_by_distance(laws, design.n, delta, brute_force.euclidean, points)
+    how: tuple[Any, ...] = () if design.dimensions == 1 else (brute_force.euclidean, points)
+    worst: dict[float, float] = {}
+    for people in range(design.fewest, design.n + 1):
+        for distance, loss in brute_force.losses_by_distance(laws, people, delta, *how).items():
+            worst[distance] = max(worst.get(distance, 0.0), loss)
+    return worst
 
 
 def _compare(found: MetricSolution) -> list[float]:

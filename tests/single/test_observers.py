@@ -227,6 +227,22 @@ def test_a_hundred_people(
         assert found.certificate.epsilon <= Fraction(3, 10)
 
 
+@pytest.mark.parametrize(
+    ("n", "p", "options"),
+    [
+        (16, "0.1", {"epsilon": "0.2", "observer": Observer(("0", "0.95")), "objective": "mse", "tail": "none",
+                     "never_worse": False}),
+        (25, "0.5", {"epsilon": "0.3", "observer": Observer(("0.48", "0.52")), "fallback_epsilon": "0.6"}),
+    ],
+    ids=["wide", "fallback"],
+)  # fmt: skip
+def test_repair_costs_next_to_nothing(n: int, p: str, options: dict[str, Any]) -> None:
+    """What the program broke unseen, or caps tighter than they must be, have cost 39 % and 0.03 % here."""
+    found = solve(SingleLTE(Population.binomial(n, p), **options))
+    assert found.gap is not None
+    assert found.gap < 1e-5
+
+
 def test_with_tails() -> None:
     """With all vertices 1.52198 is the least, and proved; F1 has 1.5206 from some of them."""
     problem = SingleLTE(Population.binomial(100, "0.1"), "0.3", observer=Observer(("0.05", "0.15")))

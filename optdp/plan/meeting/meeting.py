@@ -214,7 +214,7 @@ class Meeting:
                 working.cancel()
                 raise verdict
             result = self._result(working)
-            self.on_result(result)
+            self._keep(result)
             self.finished = True
             await self._part(str(result).encode())
             return result
@@ -233,6 +233,13 @@ class Meeting:
         except FaultError as fault:
             self.faults[fault.party] = fault.what
         raise self._verdict(())
+
+    def _keep(self, result: int) -> None:
+        """Have the result recorded; where that fails, others may have it all the same."""
+        try:
+            self.on_result(result)
+        except OptdpError as error:
+            raise type(error)(f"{error}{self.seen}") from None
 
     async def _part(self, result: bytes) -> None:
         """Part when all have the result, and the same one."""

@@ -93,13 +93,18 @@ def check_name(run: str) -> None:
         )
 
 
+def place_of(folder: Path, plan: str, party: int, run: str) -> Path:
+    """Where the record of a run lies, if there is one."""
+    check_name(run)
+    return folder / f"{run}-{plan[:16]}-{party}.json"
+
+
 def begin(folder: Path, plan: str, party: int, run: str, value: int, draw: Callable[[], int]) -> Run:
     """The record of a run. A new one is written with a report that `draw` makes; an old one must have the same input.
 
     The input of a run that was opened is not looked at.
     """
-    check_name(run)
-    path = folder / f"{run}-{plan[:16]}-{party}.json"
+    path = place_of(folder, plan, party, run)
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:

@@ -23,6 +23,7 @@ from optdp.errors import InfeasibleError, ProblemError
 from optdp.numbers.divergence import gaussian_sigma
 from optdp.numbers.exact import down, show, there
 from optdp.numbers.roots import edge
+from optdp.shuffle.honest import fewest
 from optdp.shuffle.metric.accuracy import accuracy
 from optdp.shuffle.metric.design import Design, broken, distances, largest_epsilon, local_epsilon, losses
 from optdp.shuffle.metric.flips import FlippedPair
@@ -89,8 +90,9 @@ def _least_people(problem: MetricShuffle, progress: Progress) -> Design:
     return found[high]
 
 
-def _plain(problem: MetricShuffle) -> dict[str, Any]:
-    return {"k": problem.k, "quantum": problem.quantum, "dimensions": problem.dimensions}
+def _plain(problem: MetricShuffle, n: int) -> dict[str, Any]:
+    least = None if problem.honest is None else fewest(problem.honest, n)
+    return {"k": problem.k, "quantum": problem.quantum, "dimensions": problem.dimensions, "honest": least}
 
 
 def _baseline(problem: MetricShuffle, n: int, progress: Progress) -> Design:
@@ -99,7 +101,7 @@ def _baseline(problem: MetricShuffle, n: int, progress: Progress) -> Design:
     if noise is None:
         epsilon = there(problem.epsilon)
         noise = epsilon if problem.dimensions == 1 else _short(float(epsilon) / math.sqrt(2.0))
-    return Design.noisy(problem.mechanism, n, Fraction(1), noise, None, **_plain(problem))
+    return Design.noisy(problem.mechanism, n, Fraction(1), noise, None, **_plain(problem, n))
 
 
 def _geo(problem: MetricShuffle, n: int, progress: Progress) -> Design:
@@ -107,38 +109,42 @@ def _geo(problem: MetricShuffle, n: int, progress: Progress) -> Design:
 
 
 def _sgdl(problem: MetricShuffle, n: int, progress: Progress) -> Design:
-    """Shares of geometric noise: it hides epsilon for every unit, so only the padding is to be found."""
+    """Shares of geometric noise, which honest people alone make whole: it hides epsilon for every unit, so only the
+    padding is to be found.
+    """
+    share = Fraction(1, fewest(problem.honest, n))
     if problem.epsilon is not None and problem.eps_geo is None and problem.dimensions == problem.quantum == 1:
-        design = Design.noisy("sgdl", n, Fraction(1, n), problem.epsilon, problem.c, **_plain(problem))
+        design = Design.noisy("sgdl", n, share, problem.epsilon, problem.c, **_plain(problem, n))
         return design if problem.c is not None else _shortest(design, problem, progress)
-    return _padded(problem, n, Fraction(1, n), progress)
+    return _padded(problem, n, share, progress)
 
 
 def _hybrid(problem: MetricShuffle, n: int, progress: Progress) -> Design:
     if problem.known:
         return _padded(problem, n, there(problem.beta), progress)
-    wanted, least = float(there(problem.local_epsilon)), 1.0 / n
+    wanted, whole = float(there(problem.local_epsilon)), fewest(problem.honest, n)
+    least = 1.0 / whole
     tried: dict[Fraction, float] = {}
 
     def share(place: float) -> Fraction:
         if place <= math.log(least):
-            return Fraction(1, n)
-        return min(Fraction(1), max(Fraction(1, n), Fraction(math.exp(place)).limit_denominator(10**7)))
+            return Fraction(1, whole)
+        return min(Fraction(1), max(Fraction(1, whole), Fraction(math.exp(place)).limit_denominator(10**7)))
 
     def excess(place: float) -> float:
         beta = share(place)
         if beta not in tried:
             progress(f"trying shares of beta = {float(beta):.4g}")
             noise = _largest_noise(problem, n, beta, None, progress)
-            design = Design.noisy("hybrid", n, beta, noise, None, **_plain(problem))
+            design = Design.noisy("hybrid", n, beta, noise, None, **_plain(problem, n))
             tried[beta] = local_epsilon(design, 0.0, 1)[0] - wanted
         return tried[beta]
 
-    if n == 1 or excess(math.log(least)) <= 0.0:
-        return _padded(problem, n, Fraction(1, n), progress)
+    if whole == 1 or excess(math.log(least)) <= 0.0:
+        return _padded(problem, n, Fraction(1, whole), progress)
     if excess(0.0) > 0.0:  # more noise than epsilon asks for: geometric noise of the local epsilon itself
         each = _short(wanted / (math.sqrt(2.0) if problem.dimensions == 2 else 1.0))
-        return _shortest(Design.noisy("hybrid", n, Fraction(1), each, None, **_plain(problem)), problem, progress)
+        return _shortest(Design.noisy("hybrid", n, Fraction(1), each, None, **_plain(problem, n)), problem, progress)
     found = _padded(problem, n, share(edge(excess, 0.0, math.log(least), 1e-4)), progress)
     while local_epsilon(found, 0.0, 1)[0] > wanted:  # rounding: a little more of a share
         found = _padded(problem, n, min(Fraction(1), found.noise.beta * Fraction(1001, 1000)), progress)
@@ -148,15 +154,15 @@ def _hybrid(problem: MetricShuffle, n: int, progress: Progress) -> Design:
 def _padded(problem: MetricShuffle, n: int, beta: Fraction, progress: Progress) -> Design:
     """Noise and padding for one beta."""
     if problem.eps_geo is not None:
-        design = Design.noisy(problem.mechanism, n, beta, problem.eps_geo, problem.c, **_plain(problem))
+        design = Design.noisy(problem.mechanism, n, beta, problem.eps_geo, problem.c, **_plain(problem, n))
         return design if problem.c is not None else _balanced(design, problem, progress)
     limit = _largest_noise(problem, n, beta, None, progress)
-    free = Design.noisy(problem.mechanism, n, beta, limit, None, **_plain(problem))
+    free = Design.noisy(problem.mechanism, n, beta, limit, None, **_plain(problem, n))
     c = there(_balanced(free, problem, progress).c) if problem.c is None else problem.c
     while True:
         try:
             noise = _largest_noise(problem, n, beta, c, progress, limit)
-            design = Design.noisy(problem.mechanism, n, beta, noise, c, **_plain(problem))
+            design = Design.noisy(problem.mechanism, n, beta, noise, c, **_plain(problem, n))
             if problem.c is not None or _rarely(design, problem):
                 return design
         except InfeasibleError:
@@ -173,11 +179,11 @@ def _largest_noise(
     A search looks at a few distances, and again at those where what it found does not do.
     """
     epsilon, delta, furthest = there(problem.epsilon), down(problem.delta), problem.max_distance
-    every = distances(Design.noisy(problem.mechanism, n, beta, epsilon, c, **_plain(problem)), furthest)
+    every = distances(Design.noisy(problem.mechanism, n, beta, epsilon, c, **_plain(problem, n)), furthest)
     wanted, searched, steps = float(epsilon), _some(every), 0
 
     def design(noise: float | Fraction) -> Design:
-        return Design.noisy(problem.mechanism, n, beta, Fraction(noise), c, **_plain(problem))
+        return Design.noisy(problem.mechanism, n, beta, Fraction(noise), c, **_plain(problem, n))
 
     def excess(noise: float) -> float:
         nonlocal steps
@@ -186,7 +192,7 @@ def _largest_noise(
         return min(largest_epsilon(losses(design(noise), delta, furthest, searched)), 1e3) - wanted
 
     if most is None:
-        low = 0.9 * _normal_guess(n * beta, wanted, delta, furthest)
+        low = 0.9 * _normal_guess(fewest(problem.honest, n) * beta, wanted, delta, furthest)
         while excess(low) > 0.0:
             low /= 1.25
         high = 1.25 * low
@@ -285,10 +291,11 @@ def _rarely(design: Design, problem: MetricShuffle) -> bool:
 
 def _rr(problem: MetricShuffle, n: int, progress: Progress) -> Design:
     """The least `p`; a quick search, then certified steps until every distance keeps epsilon for every data set."""
-    plain = _plain(problem)
+    plain = _plain(problem, n)
     if problem.p is not None:
         return Design("rr", n, flip=problem.p / 2, **plain)
     wanted, delta, bits = float(there(problem.epsilon)), down(problem.delta) / problem.dimensions, n * problem.k
+    least = fewest(problem.honest, n) * problem.k
     every = distances(Design("rr", n, **plain), problem.max_distance)
     shifts = _some(every) if problem.dimensions == 2 else [(d,) for d in _some(every)]
     places = sorted({d for shift in shifts for d in shift if 0 < d <= bits})
@@ -299,7 +306,7 @@ def _rr(problem: MetricShuffle, n: int, progress: Progress) -> Design:
         steps += 1
         progress(f"finding how often to flip: {steps} of about 40 steps")
         flip = _dyadic(math.exp(place) / 2.0)
-        known = {d: FlippedPair(bits, flip, delta, d).good(steps=0)[0] for d in places}
+        known = {d: FlippedPair(max(least, d), flip, delta, d).good(steps=0)[0] for d in places}
         return float(max(sum(known.get(d, 0.0) for d in shift) / math.hypot(*shift) for shift in shifts)) - wanted
 
     low, high = math.log(max(1e-9, 1e-3 / bits)), math.log(MOST_FLIPS)

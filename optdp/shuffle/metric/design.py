@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from optdp.errors import ProblemError
@@ -36,6 +37,7 @@ class Design:
     shares: Shares | None = None
     c: int | None = None
     flip: Fraction | None = None
+    honest: int | None = None
 
     @classmethod
     def noisy(cls, mechanism: str, n: int, beta: Fraction, eps_geo: Fraction, c: int | None, **more: Any) -> Design:
@@ -52,6 +54,20 @@ class Design:
     def noise(self) -> Shares:
         """The noise of everybody; all mechanisms but rr have it."""
         return there(self.shares)
+
+    @property
+    def fewest(self) -> int:
+        """How many people add their noise at least."""
+        return self.n if self.honest is None else self.honest
+
+    def of_honest(self, count: int) -> Design:
+        """The same, proved, if so many people add their noise."""
+        return replace(self.proved(), honest=count)
+
+    @property
+    def hiding(self) -> Shares:
+        """The noise of so few."""
+        return replace(self.noise, n=self.fewest)
 
     @property
     def trusted(self) -> bool:
@@ -105,10 +121,28 @@ def losses(
     """
     chosen = distances(design, furthest) if places is None else places
     if design.flip is not None:
-        return _flipped(design.n * design.k, design, delta, chosen, progress)
+        return _flipped(design.fewest * design.k, design.n * design.k, design, delta, chosen, progress)
     if design.trusted:
         return _pure(design, chosen)
     return _capped(_profile(_released(design, delta, furthest), design, delta, chosen, progress), design)
+
+
+def worst_epsilon(design: Design, delta: float, furthest: int, progress: Progress = silent) -> float:
+    """The epsilon that is proved for every distance, computed at a few: the loss never falls with the distance, so that
+    between two of them it is at most that at the larger one.
+    """
+    if design.flip is not None or design.trusted or design.dimensions == 2:
+        return largest_epsilon(losses(design, delta, furthest, progress=progress))
+    released, each = _released(design, delta, furthest), _each(design)
+    found: dict[int, float] = {}
+    asked = {1, furthest}
+    while asked:
+        looked = _capped(_profile(released, design, delta, sorted(asked), progress), design)
+        found |= {int(distance): loss for distance, loss in looked}
+        known, rate = sorted(found), max(loss / distance for distance, loss in found.items()) * (1.0 + 1e-9)
+        pairs = pairwise(known)
+        asked = {(a + b) // 2 for a, b in pairs if b > a + 1 and min(found[b] / (a + 1), each) > rate}
+    return rate
 
 
 def broken(design: Design, delta: float, furthest: int, epsilon: float, places: Sequence[Any]) -> list[Any]:
@@ -129,12 +163,12 @@ def local_losses(design: Design, delta: float, furthest: int, progress: Progress
     """The same of one person's message alone: what a compromised shuffler learns."""
     chosen = distances(design, furthest)
     if design.flip is not None:
-        return _flipped(design.k, design, delta, chosen, progress)
+        return _flipped(design.k, design.k, design, delta, chosen, progress)
     if design.mechanism == "geo-central":
         return [(place[0], math.inf) for place in _pure(design, chosen)]
     if design.mechanism == "geo-local":
         return _pure(design, chosen)
-    alone = replace(design, shares=replace(design.noise, n=1), c=None)
+    alone = replace(design, n=1, honest=None, shares=replace(design.noise, n=1), c=None)
     return _capped(_profile(_released(alone, delta, furthest), design, delta, chosen, progress), design)
 
 
@@ -179,7 +213,7 @@ def _steps(distance: float, dimensions: int) -> int:
 def _released(design: Design, delta: float, furthest: int) -> Released:
     """What is released; refused at once if the profile up to the furthest distance would take too long."""
     reach = profile.quanta(furthest, design.quantum, delta) if design.quantum > 1 else furthest
-    released = Released(design.noise, design.c, reach, delta, furthest)
+    released = Released(design.hiding, design.c, reach, delta, min(design.n, furthest))
     if design.dimensions == 2:
         work, grows = 0.4 * furthest**2 * (1e-4 + 1e-6 * released.window), 2
     elif design.quantum > 1:
@@ -216,20 +250,24 @@ def _pure(design: Design, chosen: Sequence[Any]) -> Losses:
     return [(length, each * _steps(length, design.dimensions)) for length in lengths]
 
 
-def _flipped(bits: int, design: Design, delta: float, chosen: Sequence[Any], progress: Progress) -> Losses:
-    """Flipped bits; in the plane the losses of both coordinates add up, at half of delta each."""
+def _flipped(bits: int, limit: int, design: Design, delta: float, chosen: Sequence[Any], progress: Progress) -> Losses:
+    """Flipped bits, of which so many are flipped at least, and most at most; in the plane the losses of both
+    coordinates add up, at half of delta each.
+    """
     flat = sorted({d for shift in chosen for d in shift if d}) if design.dimensions == 2 else list(chosen)
     share = delta / design.dimensions
-    inside = [d for d in flat if d <= bits]
+    inside = [d for d in flat if d <= limit]
     by = _few_losses(bits, there(design.flip), share, inside, progress)
     top = max(by.values(), default=0.0)
-    known = {0: 0.0} | {d: by.get(d, top) for d in flat}  # sums are never further apart than there are bits
+    known: dict[int, float] = {d: by.get(d, top) for d in flat}  # sums are never further apart than there may be bits
+    known[0] = 0.0
     places = (
         [(math.hypot(*shift), sum(known[d] for d in shift)) for shift in chosen]
         if design.dimensions == 2
         else [(float(d), known[d]) for d in chosen]
     )
-    most, rising = 0.0, []
+    most: float = 0.0
+    rising: Losses = []
     for distance, loss in places:
         most = max(most, loss)
         rising.append((distance, most))
@@ -250,7 +288,7 @@ def _few_losses(bits: int, flip: Fraction, delta: float, places: Sequence[int], 
     while chosen:
         for i, d in enumerate(sorted(chosen)):
             progress(f"certifying over all data sets: distance {i + 1:,} of {len(chosen):,} that are looked at")
-            found[d] = _worst(bits, flip, delta, d)
+            found[d] = _worst(max(bits, d), flip, delta, d)  # more who differ are more who flip
         rate = max(loss / d for d, loss in found.items())
         chosen, below = set(), 0
         for d in sorted(found):

@@ -20,6 +20,8 @@ from pydantic import StrictInt, StrictStr
 from optdp.errors import ProblemError
 from optdp.files.models import Exact, Problem, entry
 from optdp.numbers.exact import Number, check_whole, show, shown, to_fraction
+from optdp.shuffle.honest import fewest
+from optdp.shuffle.honest import honest as _honest
 
 if TYPE_CHECKING:
     from optdp.shuffle.metric.solve import MetricSolution  # noqa: F401  # what its problems are solved by
@@ -41,12 +43,26 @@ _HONEST = (
     "honest shuffler and n people who all add their noise; local_epsilon is what one person's message alone gives "
     "away, per unit, if the shuffler fails."
 )
+_FEWER = (
+    "Metric privacy of the shuffled sum: if the values of people who add their noise changed by d in all, for any d up "
+    "to max_distance, nothing that can be concluded from the sum would be more than e^(epsilon d) times likelier, plus "
+    "delta. It assumes an honest shuffler and as many people who add their noise as honest says, whoever they are; the "
+    "others may stay away, send anything, and tell. local_epsilon is what one person's message alone gives away, per "
+    "unit, if the shuffler fails."
+)
 _COMPROMISED = (
     "Metric privacy of one person's message, seen by itself: if that person's value changed by d, for any d up to "
     "max_distance, nothing that can be concluded from the message would be more than e^(epsilon d) times likelier, "
     "plus delta. If several people's values change, their losses add up. It relies on nobody but the person, who must "
     "add the noise and send a message that shows nothing but its number of ones."
 )
+
+
+def meaning(shuffler: str, everybody: bool) -> str:
+    """What is promised, and on what assumptions: that everybody adds noise, or some do."""
+    if shuffler != "honest":
+        return _COMPROMISED
+    return _HONEST if everybody else _FEWER
 
 
 def _among(name: str, value: object, known: Any) -> None:
@@ -114,6 +130,8 @@ class MetricShuffle(Problem["MetricSolution"]):
     query : "sum" or "average".
     quantum : how much one bit of a message stands for (D, appendix G).
     dimensions : 1 or 2.
+    honest : how many people add their noise at least, a share (0.8) or a number; the others may stay away, send
+        anything, and tell. Left out, all of them must.
     title : what files and reports call it.
 
     Examples
@@ -168,6 +186,10 @@ class MetricShuffle(Problem["MetricSolution"]):
         metadata=entry(StrictInt, "One bit of a message stands for so much (D, appendix G)."),
     )  # fmt: skip
     dimensions: int = field(default=1, kw_only=True, metadata=entry(StrictInt))
+    honest: Fraction | None = field(
+        default=None, kw_only=True, converter=_honest,
+        metadata=entry(Exact | None, "So many people add their noise at least: a share, such as 0.8, or a number."),
+    )  # fmt: skip
 
     def __attrs_post_init__(self) -> None:
         _among("mechanism", self.mechanism, MECHANISMS)
@@ -209,8 +231,21 @@ class MetricShuffle(Problem["MetricSolution"]):
                 f"epsilon times max_distance must be at most {LARGEST_LOSS}, beyond which nothing is hidden. Found "
                 f"{show(self.epsilon)} and {self.max_distance}. Lower one of them."
             )
+        if self.honest is not None:
+            self._check_honest(self.honest)
         if self.beta is not None and self.n is not None and self.beta * self.n < 1:
             raise ProblemError(f"beta must be at least 1/n. Found {show(self.beta)} with n = {self.n}.")
+
+    def _check_honest(self, wanted: Fraction) -> None:
+        if self.mechanism in ("geo-local", "geo-central") or self.shuffler != "honest":
+            raise ProblemError(
+                "honest is for an honest shuffler, and for rr, geo, sgdl and hybrid: nothing else relies on the noise "
+                "of other people. Leave it out."
+            )
+        if self.n is not None:
+            fewest(wanted, self.n)
+        elif wanted > 1:
+            raise ProblemError("honest must be a share, such as 0.8, where n is to be found.")
 
     def _noise(self) -> tuple[str, ...]:
         return {"rr": ("p",), "hybrid": ("beta", "eps_geo")}.get(self.mechanism, ("eps_geo",))
@@ -230,11 +265,11 @@ class MetricShuffle(Problem["MetricSolution"]):
     @property
     def meaning(self) -> str:
         """What is promised, and on what assumptions."""
-        return _HONEST if self.shuffler == "honest" else _COMPROMISED
+        return meaning(self.shuffler, self.honest is None)
 
     def figures(self) -> dict[str, Any]:
         """What is given, as a file would say it."""
-        exact = ("delta", "epsilon", "p", "eps_geo", "beta", "local_epsilon", "mae")
+        exact = ("delta", "epsilon", "p", "eps_geo", "beta", "local_epsilon", "mae", "honest")
         numbers = {name: getattr(self, name) for name in exact}
         given: dict[str, Any] = {"mechanism": self.mechanism, "n": self.n, "k": self.k}
         given |= {name: show(value) for name, value in numbers.items() if value is not None}

@@ -263,12 +263,13 @@ class Shares:
 class Released:
     """The sum of `n` padded shares: pairs that dominate its laws on data sets whose sums are up to `furthest` apart.
 
-    At most `changed` people differ. Without a padding (`c = None`) nobody clamps, and the law is that of the noise: a
-    curator's, or a limit.
+    At most `changed` people differ. Where these may be more than the `n` who surely add noise, all who differ do, and
+    what `n` of them hide is a bound (`optdp.shuffle.honest`). Without a padding (`c = None`) nobody clamps, and the law
+    is that of the noise: a curator's, or a limit.
     """
 
     def __init__(self, shares: Shares, c: int | None, furthest: int, delta: float, changed: int | None = None) -> None:
-        self.shares, self.changed = shares, min(shares.n, furthest if changed is None else changed)
+        self.shares, self.changed = shares, min(shares.n, furthest) if changed is None else changed
         self.full, self.window = _window(shares, math.log(delta * NEGLIGIBLE), furthest)
         reach, self.furthest = self.full.reach, furthest
         self.lost = 2.0 * math.exp(float(self.full.log_tails[self.window]))
@@ -303,7 +304,9 @@ class Released:
         rest = self.shares.law(n - 1, reach + top)
         surely, perhaps = _spread_by(exceed, c, rest, reach, left, slack)
         surely, perhaps = n * surely, n * perhaps
-        self.lost += self.changed * t + 0.5 * n * n * t * t + 8.0 * UNIT  # the last for round-off below
+        self.lost += (
+            self.changed * t + 0.5 * max(n, self.changed) ** 2 * t * t + 8.0 * UNIT
+        )  # the last for round-off below
         if n > 1:
             _, inner = _spread_by(exceed, c, self.shares.law(n - 2, reach + 2 * top), reach + top, left, slack)
             surely = surely - 0.5 * n * (n - 1) * _spread_once_more(exceed, c, inner, reach, left)

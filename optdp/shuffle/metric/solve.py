@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from optdp.numbers.exact import down, finite, show
 from optdp.outcome import Outcome
 from optdp.sheet import Cell, Listing, Sheet, figure
 from optdp.shuffle import SAVE
+from optdp.shuffle import turnout as turnouts
+from optdp.shuffle.honest import words
 from optdp.shuffle.metric.accuracy import accuracy
 from optdp.shuffle.metric.calibrate import calibrate
 from optdp.shuffle.metric.design import Design, largest_epsilon, local_epsilon, local_losses, losses
@@ -51,6 +53,13 @@ class MetricSolution(Outcome):
     def epsilon(self) -> float:
         """What holds at every distance up to the furthest, per unit."""
         return max(epsilon for _, epsilon in self.profile)
+
+    @cached_property
+    def turnout(self) -> turnouts.Turnout:
+        """Epsilon against the number of people who add their noise, the deployed numbers as they are."""
+        if self.design.trusted or self.problem.shuffler != "honest":
+            return ()
+        return turnouts.of_noise(self.design, self.problem.delta, self.problem.max_distance)
 
     @property
     def bits_per_user(self) -> int:
@@ -119,7 +128,10 @@ class MetricSolution(Outcome):
         for theorem in self.theorems:
             said = "nothing" if theorem.value is None else figure(theorem.value)
             remarks.append(f"{theorem.name} says {said} ({theorem.worth})")
-        listings = (_drawn(self.profile),) if len(self.profile) > 1 else ()
+        listings: tuple[Listing, ...] = (_drawn(self.profile),) if len(self.profile) > 1 else ()
+        if self.turnout:
+            own.append(("who must take part", words(self.n, self.design.fewest)))
+            listings += (turnouts.listing(self.turnout, self.design.fewest),)
         return Sheet(self.facts(*own), listings, tuple(remarks), problem.meaning)
 
     def summary(self) -> dict[str, Any]:
@@ -128,7 +140,7 @@ class MetricSolution(Outcome):
             "kind": self.problem.kind, "status": self.status, "mechanism": self.problem.mechanism, "n": self.n,
             "parameters": self.design.parameters(), "exact": self.design.exact_parameters(), **self.privacy(),
             "query": self.problem.query, "mae": self.mae, "rmse": self.rmse, "bits_per_user": self.bits_per_user,
-            "truncation": self.truncation,
+            "truncation": self.truncation, "turnout": turnouts.summary(self.turnout),
             "theorems": {t.name: {"value": t.value, "worth": t.worth} for t in self.theorems},
             "given": self.problem.figures(), "seconds": round(self.seconds, 4), "note": self.note,
         }  # fmt: skip
@@ -202,6 +214,8 @@ def compare_mechanisms(problem: MetricShuffle, progress: Progress = silent) -> l
         progress(name)
         local = problem.local_epsilon if name == "hybrid" else None
         plain = {"p": None, "eps_geo": None, "beta": None, "c": None, "mae": None}
+        if name.startswith("geo-"):
+            plain["honest"] = None  # they rely on nobody else's noise
         try:
             changed = problem.changed(mechanism=name, shuffler="honest", local_epsilon=local, **plain)
             rows.append(solve_metric(changed, progress=partial(_named, progress, name)))
@@ -218,7 +232,7 @@ def _note(problem: MetricShuffle, design: Design, clamped: float) -> str:
     if problem.mechanism == "hybrid" and design.shares is not None and not problem.known:
         if design.shares.beta == 1:
             return "the local epsilon asks for at least Geo-Shuffle's noise"
-        if design.shares.total == 1:
+        if design.hiding.total == 1:
             return "SGDL-Shuffle keeps this local epsilon already"
     if clamped > problem.delta:
         return f"somebody truncates with probability {clamped:.3g}, more than delta: the profile accounts for it"

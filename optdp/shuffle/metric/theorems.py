@@ -28,7 +28,7 @@ class Theorem:
 
 def theorems_of(problem: MetricShuffle, design: Design) -> tuple[Theorem, ...]:
     """D's own figures for the deployed numbers; in the plane as its appendix D composes them."""
-    n, apart = design.n, design.dimensions
+    n, apart = design.fewest, design.dimensions
     delta, scale = float(problem.delta) / apart, math.sqrt(apart)
     if design.flip is not None:
         flips, p = "too large at small distances, too small at large ones", float(2 * design.flip)

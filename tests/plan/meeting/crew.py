@@ -29,7 +29,7 @@ from optdp.plan.meeting import links, meeting as module, opening, sum as sums
 from optdp.plan.meeting.engine import load_mpyc
 from optdp.plan.meeting.keys import read_key
 from optdp.plan.meeting.roster import Place
-from optdp.errors import OptdpError
+from optdp.errors import OptdpError, ProblemError
 
 mpyc = load_mpyc()
 split, degrees = mpyc.thresha.random_split, []
@@ -38,8 +38,16 @@ sys.argv = ["optdp", "aggregate", "--help", "-M3", "--VERSION"]
 usual = {name: getattr(module.Meeting, name) for name in ("run", "broadcast", "_hello", "begin_opening", "_compare")}
 usual_send = links.Link.send
 usual_add = sums.add
-told = []
-signal.signal(signal.SIGUSR1, lambda *_: told.append(True))  # the test says that the time is up
+usual_grace, failing = module._GRACE, []
+told, under_way = [], []
+
+def time_is_up(*_):
+    # the test says so, before the meeting, during it or after it
+    told.append(True)
+    for meeting, loop in under_way:
+        loop.call_soon_threadsafe(end_at, meeting, time.monotonic())
+
+signal.signal(signal.SIGUSR1, time_is_up)
 
 def change(data, at=-1):
     data = bytearray(data)
@@ -49,24 +57,41 @@ def change(data, at=-1):
 def restore():
     for name, function in usual.items():
         setattr(module.Meeting, name, function)
-    sums.add = usual_add
+    sums.add, module._GRACE = usual_add, usual_grace
     links.Link.send = usual_send
+    failing.clear()
+
+def record(what, when):
+    if when in failing:
+        raise ProblemError("cannot write r.json: no space left on device")
+    events.append(what)
 
 def end_at(meeting, when):
     meeting.end = when
     meeting.news.set()
 
-def act_patient():
-    # waits until it is told that the time is up, however slow the machine is
+def act_patient(words=None):
+    # waits until it is told that the time is up, or until a call has failed with these words, however slow the machine
+    async def watch(meeting):
+        while not any(words in why for why in meeting.why.values()):
+            await asyncio.sleep(0.02)
+        end_at(meeting, time.monotonic())
     async def run(self, *given):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, lambda: end_at(self, time.monotonic()))
+        under_way.append((self, asyncio.get_running_loop()))
+        watching = asyncio.ensure_future(watch(self)) if words else None
         if told:
             self.end = time.monotonic()
-        return await usual["run"](self, *given)
+        try:
+            return await usual["run"](self, *given)
+        finally:
+            under_way.clear()
+            if watching:
+                watching.cancel()
     module.Meeting.run = run
 
-def act_hurried(at, seconds):
+def act_hurried(at, seconds, grace=None):
     # has so many seconds left once it has sent a message with this label, or, if that is 0, begins to share
+    module._GRACE = grace or usual_grace
     def broadcast(self, label, payload):
         usual["broadcast"](self, label, payload)
         if label == at:
@@ -76,6 +101,9 @@ def act_hurried(at, seconds):
             end_at(meeting, time.monotonic() + seconds)
         return await usual_add(meeting, value, bound)
     module.Meeting.broadcast, sums.add = broadcast, add
+
+def act_full_disk(when):
+    failing.append(when)
 
 def act_size():
     # shares that are too short
@@ -146,7 +174,7 @@ for line in sys.stdin:
         globals()["act_" + act[0]](*act[1:])
     job["key"], job["places"] = read_key(job["key"]), [Place(*place) for place in job["places"]]
     events = []
-    hooks = {"on_opening": lambda: events.append("opening"), "on_result": events.append}
+    hooks = {"on_opening": lambda: record("opening", "opening"), "on_result": lambda sum: record(sum, "result")}
     try:
         answer = {"sum": sums.secure_sum(**job, **hooks), "degrees": degrees}
     except OptdpError as error:

@@ -265,10 +265,12 @@ def test_another_order_of_the_parties(crew: Crew) -> None:
 def test_another_key(crew: Crew) -> None:
     """Party 1 made itself a new key, and only its own list has it."""
     parties, places = crew.call(2), crew.places(2)
-    parties[0].ask(**crew.job(1, 0, places, timeout=6))
+    parties[0].ask(**crew.job(1, 0, places, act=["patient", "another key answers there"]))
     renewed = [places[0], Place("localhost", places[1].port, crew.keys[5].fingerprint)]
-    parties[1].ask(**crew.job(1, 1, renewed, timeout=6, key=str(crew.keys[5].path)))
-    texts = errors([party.answer() for party in parties], "SolverError")
+    parties[1].ask(**crew.job(1, 1, renewed, act=["patient"], key=str(crew.keys[5].path)))
+    answers = [parties[0].answer()]
+    parties[1].time_is_up()
+    texts = errors([*answers, parties[1].answer()], "SolverError")
     assert "party 1 (another key answers there)" in texts[0]
     assert "party 0" in texts[1]
 
@@ -318,9 +320,12 @@ def test_what_is_withheld_is_named(crew: Crew, label: int, only: int | None, rel
     for i, party in enumerate(parties):
         act = ["label", label, "withhold", only] if i == 2 else ["hurried", label, 4]
         party.ask(**crew.job(i, i, places, act=act))
-    for text in errors([party.answer() for party in parties][:2], "SolverError"):
+    answers = [party.answer() for party in parties][:2]
+    for text, answer in zip(errors(answers, "SolverError"), answers, strict=True):
+        assert answer is not None
         assert "party 2" in text
-        assert ("Count the result as released" in text) == released
+        assert ("Count the result as released" in text) == ("opening" in answer["events"])
+    assert any(answer is not None and "opening" in answer["events"] for answer in answers) == released
 
 
 @pytest.mark.parametrize("about", [0, 1])
@@ -342,7 +347,7 @@ def test_who_waits_for_a_victim_learns_whom_that_one_waits_for(crew: Crew, label
     """Party 2 keeps something from party 0, and party 1, which waits for party 0, is the first whose time is up."""
     parties, places = crew.call(3), crew.places(3)
     for i, party in enumerate(parties):
-        act = {1: {"act": ["hurried", label, 4]}, 2: {"act": ["label", label, "withhold", 0]}}
+        act = {1: {"act": ["hurried", label, 6, 5]}, 2: {"act": ["label", label, "withhold", 0]}}
         party.ask(**crew.job(i, i, places, **act.get(i, {}), timeout=600))
     answers = [party.answer() for party in parties][:2]
     for text, answer in zip(errors(answers, "SolverError"), answers, strict=True):

@@ -144,11 +144,30 @@ def test_a_party_that_freezes(crew: Crew) -> None:
     for i, party in enumerate(parties):
         act = ["signal", "SIGSTOP", "opening"] if i == 2 else ["hurried", SHARE, 4]
         party.ask(**crew.job(1, i, places, act=act))
-    texts = errors([party.answer() for party in parties[:2]], "SolverError")
+    answers = [party.answer() for party in parties[:2]]
     crew.replace(parties[2])
-    for text in texts:
+    for text, answer in zip(errors(answers, "SolverError"), answers, strict=True):
+        assert answer is not None
         assert "party 2" in text
-        assert "released" in text
+        assert ("released" in text) == ("opening" in answer["events"])
+    assert any(answer is not None and "opening" in answer["events"] for answer in answers)
+
+
+@pytest.mark.parametrize("when", ["opening", "result"])
+def test_a_record_that_cannot_be_written(crew: Crew, when: str) -> None:
+    """Before the opening this party shows nothing; after it, it says that the result is out, and the others name it."""
+    parties, places = crew.call(3), crew.places(3)
+    for i, party in enumerate(parties):
+        party.ask(**crew.job(1, i, places, **({"act": ["full_disk", when]} if i == 1 else {})))
+    answers = [party.answer() for party in parties]
+    (own,) = errors(answers[1:2], "ProblemError")
+    assert "no space left" in own
+    assert ("Count the result as released" in own) == (when == "result")
+    for text, answer in zip(errors([answers[0], answers[2]], "SolverError"), (answers[0], answers[2]), strict=True):
+        assert answer is not None
+        assert "party 1 stopped" in text
+        assert ("Count the result as released" in text) == ("opening" in answer["events"])
+        assert when == "result" or not any(type(event) is int for event in answer["events"])
 
 
 def listeners(port: int) -> set[str]:
