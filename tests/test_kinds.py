@@ -126,6 +126,7 @@ def test_nobody_else_asks_what_kind_it_is() -> None:
         "amplification/__init__.py",
         "amplification/problem.py",
         "shuffle/__init__.py",
+        "recheck/devices.py",
         "recheck/shuffle.py",
         "recheck/single.py",
     }

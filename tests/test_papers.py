@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from optdp import Amplification, Generic, RealSum, solve
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -105,3 +108,19 @@ def test_every_row_of_the_walk_leads_somewhere() -> None:
     for place, where, verdict in rows:
         assert LINK.search(where) or FILE.search(where) or NAME.search(where), place
         assert verdict, place
+
+
+def test_the_constants_behind_two_corollaries() -> None:
+    """Paper B, Corollaries 1 and 2: the tables' figures at 10,000 people, from optdp's answers."""
+    part = PAPERS.partition("### Corollaries 1 and 2")[2].partition("\n## ")[0]
+    log = math.log(1e6)
+    constants = []
+    for epsilon in ("0.2", "1"):
+        found = solve(RealSum(n=10_000, epsilon=epsilon, delta="1e-6"))
+        order = log ** (1 / 3) / (10_000 ** (5 / 6) * float(epsilon) ** (2 / 3))
+        constants.append(f"{math.sqrt(found.mse) / 10_000 / order:.2f}")
+    assert f"| 10,000 | {' | '.join(constants)} |" in part
+    for eps0 in (0.5, 1, 2, 3):
+        answer = solve(Amplification(Generic(), eps0=eps0, n=10_000, delta="1e-6"))
+        order = min(1, eps0) * math.exp(eps0) * math.sqrt(log / 10_000)
+        assert f"| {eps0} | {answer.value / order:.3f} ({answer.lower / order:.3f}) |" in part

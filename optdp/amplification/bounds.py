@@ -199,9 +199,13 @@ def _with_tails(setting: Setting, epsilon: float, grid: int) -> float:
         return _worst(_blankets(setting.randomizer, setting.eps0, tail), setting.n, epsilon, spent)
 
     tails = [1e-2 / 4.0**step for step in range(60)]
-    found = [beyond(tail, min(grid, COARSE)) for tail in tails]
-    place = min(range(len(tails)), key=found.__getitem__)
-    best = found[place]
+    best, place = math.inf, 0
+    for step, tail in enumerate(tails):
+        found = beyond(tail, min(grid, COARSE))
+        if found < best:
+            best, place = found, step
+        elif best < 0.0 and step >= place + 4:
+            break
     if grid <= COARSE:
         return best
     best = min(best, beyond(tails[place], grid))

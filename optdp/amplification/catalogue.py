@@ -275,7 +275,7 @@ class Gaussian:
     """A number in [0, 1] plus Gaussian noise. Give one of the two parameters.
 
     The inputs 0 and 1 are the worst pair (docs/mathematics.md); relative to the blanket `min(R(0), R(1))` they have the
-    densities `(v, 1)` left of 1/2 and `(1, v)` right of it, and `v` has no largest value: the far ends are left out.
+    densities `(v, 1)` left of 1/2 and `(1, v)` right of it, and `v` has no largest value, but large ones are rare.
 
     Parameters
     ----------

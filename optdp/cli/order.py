@@ -52,6 +52,7 @@ def shuffle(
     from optdp.files.atomic import write_bytes
     from optdp.files.data import read_columns
     from optdp.numbers.source import Source
+    from optdp.order.alphabet import check_values
     from optdp.order.sampling import shuffled
 
     if given is not None:
@@ -77,6 +78,7 @@ def shuffle(
                 f"The order is for {found.artifact.n:,} records. Found {len(answers):,} rows. Change the data, or "
                 "solve again."
             )
+        check_values(len(set(answers)), found.artifact.values)
         say("shuffling")
         places = shuffled(
             np.arange(len(answers)), found.artifact.order, found.artifact.q, source, found.artifact.distance

@@ -220,7 +220,7 @@ def _plan(found: VerifiedPlan, folder: Path) -> Said:
 
 def _order(found: VerifiedOrder, path: Path) -> Said:
     from optdp.numbers.exact import decimal_up, finite
-    from optdp.order.mechanism import MEANING
+    from optdp.order.mechanism import meaning
 
     claim = found.artifact.claim
     figures = {
@@ -228,11 +228,15 @@ def _order(found: VerifiedOrder, path: Path) -> Said:
         "certified_alpha": float(found.alpha), "theta": finite(found.theta), "sensitivity": found.sensitivity,
         "width": claim["width"], "groups": found.artifact.digest,
     }  # fmt: skip
+    values = found.artifact.values
     rows = [
         ("alpha", f"{decimal_up(found.alpha, 12)}  (claimed {claim['alpha']})"),
         ("sensitivity", f"{found.sensitivity:,}, recomputed from {len(found.groups):,} groups"),
     ]
-    return figures, _table(path, "", rows), MEANING
+    if values is not None:
+        figures["values"] = values
+        rows.append(("values", f"at most {values:,} different answers"))
+    return figures, _table(path, "", rows), meaning(values)
 
 
 def _shuffle(found: VerifiedShuffle, path: Path) -> Said:

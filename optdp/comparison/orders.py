@@ -1,7 +1,8 @@
 """What is measured of a backend on an order: its program in whole numbers, and optdp's own search for `highs`.
 
 Whatever is returned is read as an order, whose sensitivity is counted; the shuffle around it keeps `alpha` exactly. In
-a row `alpha` stands where other kinds have epsilon, and the sensitivity is what is made small.
+a row `alpha` stands where other kinds have epsilon, and the sensitivity is what is made small. It is that for answers
+of any number of values, which the program is for: `values` of a problem are left out.
 """
 
 from __future__ import annotations
@@ -61,6 +62,9 @@ class Order:
             self.sensitivity = sensitivity(self.problem.groups, order)
         seconds["certify"] = time.perf_counter() - begin
         return seconds
+
+    def __post_init__(self) -> None:
+        self.problem = self.problem.changed(values=None)
 
     @property
     def status(self) -> str:

@@ -2,8 +2,9 @@
 
 Format "optdp/order", version 1: `n`, `distance`, `order` (record numbers from 0, the first position first), `groups`
 (their SHA-256 digest, see `Groups.digest`), `problem` (as in its TOML file, files named from where this file lies),
-`claim` (`alpha`, `theta`, `sensitivity`, `width`; `q` as a pair of decimal strings), `provenance`, `sha256`. What no
-order is below was computed with routes through all groups that no file could hold, so it is provenance and no claim.
+`claim` (`alpha`, `theta`, `sensitivity`, `width`; `q` as a pair of decimal strings), `provenance`, `sha256`. Problem
+and claim have `values` too if they are for answers of at most so many different values. What no order is below was
+computed with routes through all groups that no file could hold, so it is provenance and no claim.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from optdp.files.atomic import LONG_BYTES, LONG_VALUES, name_of, read_bytes, wri
 from optdp.files.canonical import canonical, check, parse
 from optdp.numbers.exact import show, shown, to_fraction
 from optdp.objects import Public
+from optdp.order.alphabet import MOST
 from optdp.order.mechanism import DISTANCES, FILES, Groups, Whole, alpha_of, dispersion, measured
 from optdp.order.sources import GroupsModel
 
@@ -64,6 +66,11 @@ class Order(Public):
     def q(self) -> Fraction:
         return Fraction(int(self.claim["q"][0]), int(self.claim["q"][1]))
 
+    @property
+    def values(self) -> int | None:
+        """How many different values the answers may have; None: any number."""
+        return self.claim.get("values")
+
 
 @dataclass(frozen=True, eq=False)
 class VerifiedOrder(Public):
@@ -85,6 +92,7 @@ def write_order(solution: OrderSolution, path: Path) -> None:
     if spec:
         spec = {key: os.path.relpath(value, folder) if key in FILES else value for key, value in spec.items()}
     titled = {"title": problem.title} if problem.title else {}
+    valued = {} if problem.values is None else {"values": problem.values}
     document: dict[str, Any] = {
         "format": FORMAT,
         "version": 1,
@@ -93,7 +101,8 @@ def write_order(solution: OrderSolution, path: Path) -> None:
         "order": solution.order.tolist(),
         "groups": problem.groups.digest,
         "problem": {"kind": problem.kind, "alpha": show(problem.alpha), "distance": problem.distance, "groups": spec}
-        | titled,
+        | titled
+        | valued,
         "claim": {
             "alpha": show(problem.alpha),
             "theta": None if math.isinf(solution.theta) else repr(solution.theta),
@@ -101,7 +110,8 @@ def write_order(solution: OrderSolution, path: Path) -> None:
             "sensitivity": solution.sensitivity,
             "width": solution.width,
             "meaning": problem.meaning,
-        },
+        }
+        | valued,
         "provenance": {
             "optdp": version("optdp"),
             "ordering": solution.ordering,
@@ -157,7 +167,7 @@ def verify_order(
             f"The groups must be those that the order was made for, digest {found.digest[:12]}... Found "
             f"{groups.digest[:12]}... for {groups.n:,} records. Solve again for these groups."
         )
-    largest, width = measured(groups, found.order, found.distance)
+    largest, width = measured(groups, found.order, found.distance, found.values)
     if largest != found.claim["sensitivity"] or width != found.claim["width"]:
         raise CertificateError(
             f"The order's sensitivity is claimed to be {shown(found.claim['sensitivity'])}. Found {largest}. "
@@ -192,7 +202,7 @@ def _check_claim(document: Mapping[str, Any]) -> None:
     plain = plain and isinstance(document["problem"].get("title", ""), str)
     if not plain or not all(isinstance(text, str) for text in texts) or document["distance"] not in DISTANCES:
         raise ArtifactError("An order's file must name a distance, the digest of its groups, a problem and a claim.")
-    if set(claim) != _CLAIM or any(type(claim[name]) is not int or claim[name] < 0 for name in _WHOLE):
+    if set(claim) - {"values"} != _CLAIM or any(type(claim[name]) is not int or claim[name] < 0 for name in _WHOLE):
         raise ArtifactError(f"A claim must have {', '.join(sorted(_CLAIM))}; {', '.join(_WHOLE)} whole numbers.")
     theta, alpha = claim["theta"], claim["alpha"]
     if (
@@ -202,7 +212,8 @@ def _check_claim(document: Mapping[str, Any]) -> None:
     ):
         raise ArtifactError("alpha and theta must be decimal strings. Found something else.")
     stated = tuple(document["problem"].get(name) for name in ("kind", "alpha", "distance"))
-    if stated != ("order-shuffle", alpha, document["distance"]) or set(document["problem"]) - {"title"} != _PROBLEM:
+    keys = set(document["problem"]) - {"title", "values"}
+    if stated != ("order-shuffle", alpha, document["distance"]) or keys != _PROBLEM or not _values_agree(document):
         raise ArtifactError("The claim must be that of the problem in the file. Found another.")
     if not re.fullmatch("[0-9a-f]{64}", document["groups"]) or not isinstance(document["provenance"], dict):
         raise ArtifactError("groups must be a SHA-256 digest, and provenance an object. Found something else.")
@@ -212,6 +223,16 @@ def _check_claim(document: Mapping[str, Any]) -> None:
     )
     if not digits or max(map(len, q)) > 1000 or int(q[1]) == 0 or int(q[0]) > int(q[1]):
         raise ArtifactError(f"q must be two decimal strings, a fraction from 0 to 1. Found {shown(q)}.")
+
+
+def _values_agree(document: Mapping[str, Any]) -> bool:
+    """Whether the claim is for answers of as many values as the problem has, by the distance that it is proved for."""
+    claim, problem = document["claim"], document["problem"]
+    if "values" not in claim and "values" not in problem:
+        return True
+    values = claim.get("values")
+    right = type(values) is int and 2 <= values <= MOST and document["distance"] == "kendall"
+    return right and type(problem.get("values")) is int and problem["values"] == values
 
 
 def _digest(document: Mapping[str, Any]) -> str:

@@ -48,6 +48,7 @@ from numpy.typing import NDArray
 from optdp.errors import ProblemError
 from optdp.numbers.exact import ball, check_whole, precision, shown, upper_fraction
 from optdp.objects import Public
+from optdp.order.alphabet import narrowed
 
 Whole = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -240,6 +241,13 @@ MEANING = (
     "what was said: randomize the answers first. It assumes an honest shuffler."
 )
 """What is promised."""
+
+
+def meaning(values: int | None) -> str:
+    """What is promised of answers of so many different values."""
+    return MEANING if values is None else f"{MEANING} It is for answers of at most {values:,} different values."
+
+
 MOST_THETA = 700
 """The largest dispersion: beyond it nothing moves anyhow."""
 NEAR_UNIFORM = 0.45
@@ -249,11 +257,14 @@ _SERIES = (-1 / 2, 1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160)
 
 
 # ------------------------------------------------------------------------------------------------- sensitivity
-def sensitivities(groups: Groups, order: Whole, distance: str = "kendall") -> Whole:
-    """The sensitivity of every group; `order[p]` is the record at position `p`."""
+def sensitivities(groups: Groups, order: Whole, distance: str = "kendall", values: int | None = None) -> Whole:
+    """The sensitivity of every group; `order[p]` is the record at position `p`.
+
+    For answers of so many different `values` by Kendall's distance exactly for two, and an upper bound for more.
+    """
     if distance == "hamming":
         return np.where(groups.sizes > 1, groups.sizes, 0)
-    return _kendall_sensitivities(groups, placed(groups, order))
+    return narrowed(_kendall_sensitivities(groups, placed(groups, order)), groups.sizes, values)
 
 
 def _kendall_sensitivities(groups: Groups, place: Whole) -> Whole:
@@ -273,9 +284,9 @@ def placed(groups: Groups, order: Whole) -> Whole:
     return np.sort(position[groups.members] + first) - first
 
 
-def sensitivity(groups: Groups, order: Whole, distance: str = "kendall") -> int:
+def sensitivity(groups: Groups, order: Whole, distance: str = "kendall", values: int | None = None) -> int:
     """The largest of all groups."""
-    return int(sensitivities(groups, order, distance).max(initial=0))
+    return int(sensitivities(groups, order, distance, values).max(initial=0))
 
 
 def width(groups: Groups, order: Whole) -> int:
@@ -291,10 +302,13 @@ def widths(groups: Groups, place: Whole) -> Whole:
     return found
 
 
-def measured(groups: Groups, order: Whole, distance: str) -> tuple[int, int]:
+def measured(groups: Groups, order: Whole, distance: str, values: int | None = None) -> tuple[int, int]:
     """The largest sensitivity of a group, and the width: what verifying recomputes."""
     place = placed(groups, order)
-    found = _kendall_sensitivities(groups, place) if distance == "kendall" else sensitivities(groups, order, distance)
+    if distance == "kendall":
+        found = narrowed(_kendall_sensitivities(groups, place), groups.sizes, values)
+    else:
+        found = sensitivities(groups, order, distance)
     return int(found.max(initial=0)), int(widths(groups, place).max(initial=0))
 
 
@@ -333,9 +347,11 @@ def alpha_of(q: Fraction, largest: int) -> Fraction:
         return max(Fraction(0), upper_fraction(-largest * ball(q).log(), 1024))
 
 
-def alpha_for(groups: Groups, order: Whole, q: Fraction, distance: str = "kendall") -> Fraction:
+def alpha_for(
+    groups: Groups, order: Whole, q: Fraction, distance: str = "kendall", values: int | None = None
+) -> Fraction:
     """What the same shuffle promises to any other groups (E, Theorem 5.5)."""
-    return alpha_of(q, sensitivity(groups, order, distance))
+    return alpha_of(q, sensitivity(groups, order, distance, values))
 
 
 def alpha_of_local_noise(epsilon: Fraction, groups: Groups) -> Fraction:

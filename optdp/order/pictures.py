@@ -25,7 +25,7 @@ def pictures(solution: OrderSolution) -> Mapping[str, Callable[[], Picture]]:
     )
 
     def by_group() -> Chart:
-        own = sensitivities(groups, order, solution.problem.distance)
+        own = sensitivities(groups, order, solution.problem.distance, solution.problem.values)
         return sensitivity_chart(own[positions(groups, order)[0]], solution.sensitivity)
 
     return {

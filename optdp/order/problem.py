@@ -7,12 +7,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrs import field, frozen
-from pydantic import StrictStr
+from pydantic import StrictInt, StrictStr
 
 from optdp.errors import ProblemError
 from optdp.files.models import Exact, Problem, entries, entry, plain_number
 from optdp.numbers.exact import Number, check_between, show, shown, to_fraction
-from optdp.order.mechanism import DISTANCES, MEANING, Groups
+from optdp.order.alphabet import ValuesModel, check_values, number_of_values
+from optdp.order.mechanism import DISTANCES, Groups, meaning
 from optdp.order.orderings import ORDERINGS
 from optdp.order.sources import GroupsModel
 from optdp.order.study import Study, StudyModel
@@ -50,6 +51,8 @@ class OrderShuffle(Problem["OrderSolution"]):
     ordering : "best", a portfolio within `budget` seconds, or one heuristic by its name.
     budget : seconds of search for "best".
     spec : where the groups come from, as a file says it; empty if they were given.
+    values : how many different values the answers have at most, or the answers themselves, which are counted; None:
+        any number. Fewer need less mixing: two about half as much.
     study : what to simulate with the order that is found, if anything.
     title : what files and reports call it.
 
@@ -61,7 +64,6 @@ class OrderShuffle(Problem["OrderSolution"]):
     """
 
     kind: ClassVar[str] = "order-shuffle"
-    meaning: ClassVar[str] = MEANING
     unknown: ClassVar[str] = "sensitivity"
 
     groups: Groups = field(metadata=entry(GroupsModel))
@@ -70,6 +72,13 @@ class OrderShuffle(Problem["OrderSolution"]):
     ordering: str = field(default="best", metadata=entry(StrictStr, "best, or a heuristic by its name."))
     budget: float = field(default=60.0, converter=_seconds, metadata=entry(Exact, "Seconds for best."))
     spec: Mapping[str, Any] = field(default=None, converter=_source, eq=False)
+    values: int | None = field(
+        default=None,
+        converter=number_of_values,
+        metadata=entry(
+            StrictInt | ValuesModel | None, "How many different values answers have; or a column to count them in."
+        ),
+    )
     study: Study | None = field(default=None, eq=False, metadata=entry(StudyModel | None))
 
     @classmethod
@@ -86,13 +95,26 @@ class OrderShuffle(Problem["OrderSolution"]):
         if self.ordering != "best" and self.ordering not in ORDERINGS:
             names = ", ".join(ORDERINGS)
             raise ProblemError(f"ordering must be best or one of {names}. Found {shown(self.ordering)}.")
+        if self.values is not None and self.distance != "kendall":
+            raise ProblemError(
+                f"values are for the Kendall distance: by another, they gain nothing. Found {self.distance}. Leave "
+                "values out."
+            )
         if self.study is not None and len(self.study.values) != self.groups.n:
             raise ProblemError(
                 f"A study needs a value for each of the {self.groups.n:,} records. Found "
                 f"{len(self.study.values):,} values."
             )
+        if self.study is not None:
+            check_values(self.study.k, self.values)
+
+    @property
+    def meaning(self) -> str:
+        return meaning(self.values)
 
     def figures(self) -> dict[str, Any]:
         """What is given, as a file would say it."""
         given: dict[str, Any] = {"n": self.groups.n, "alpha": show(self.alpha), "distance": self.distance}
+        if self.values is not None:
+            given["values"] = self.values
         return given | {"ordering": self.ordering, "budget": self.budget}

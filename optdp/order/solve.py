@@ -26,6 +26,7 @@ from optdp.errors import ProblemError
 from optdp.files.atomic import check_apart, check_writable
 from optdp.numbers.exact import show
 from optdp.numbers.source import Source
+from optdp.order.alphabet import check_values, different, narrowed_bound
 from optdp.order.format import write_order
 from optdp.order.mechanism import (
     FILES,
@@ -272,6 +273,8 @@ class OrderSolution(Outcome):
 
     def shuffle(self, values: Any, source: Source | None = None) -> Any:
         """The values as they are released, drawn with secure bits unless a source with a seed is given."""
+        if self.problem.values is not None:
+            check_values(different(values), self.problem.values)
         return shuffled(values, self.order, self.q, source or Source(), self.problem.distance)
 
     def save(self, path: str | Path) -> None:
@@ -280,15 +283,15 @@ class OrderSolution(Outcome):
 
     def sheet(self) -> Sheet:
         """The order's sensitivity between what nobody can pass and E's bound, and the shuffle that it allows."""
-        groups = self.problem.groups
+        groups, values = self.problem.groups, self.problem.values
         lines = {
-            "sensitivity, exact": self.sensitivity,
+            f"sensitivity, {'exact' if values in (None, 2) else 'at most'}": self.sensitivity,
             "the paper's bound": self.paper_sensitivity,
             "lower bound": self.lower_bound,
         }
         worst = max(1, *lines.values())
         bars = [
-            (name, Cell(f"{value:12,}", "good" if "exact" in name else "other", value / worst))
+            (name, Cell(f"{value:12,}", "good" if name.startswith("sensitivity") else "other", value / worst))
             for name, value in lines.items()
         ]
         facts = self.facts(
@@ -324,6 +327,7 @@ class OrderSolution(Outcome):
             "paper_theta": self.paper_theta if math.isfinite(self.paper_theta) else None,
             "reversed_pairs": self.reversed_pairs,
             "distance": self.problem.distance,
+            **({} if self.problem.values is None else {"values": self.problem.values}),
             "ordering": self.ordering,
             **simulated,
             "given": self.problem.figures(),
@@ -343,7 +347,7 @@ def check_target(problem: OrderShuffle, path: Path) -> None:
 def solve_order(problem: OrderShuffle, backend: str = "", progress: Progress = silent) -> OrderSolution:
     """Search, then recompute everything from the order that is returned."""
     begin = time.perf_counter()
-    groups, status = problem.groups, "solved"
+    groups, values, status = problem.groups, problem.values, "solved"
     if problem.distance == "kendall":
         search = 1.0 if problem.ordering == "best" else 0.0
         bound = min(MOST_BOUND, problem.budget / 4)
@@ -361,15 +365,20 @@ def solve_order(problem: OrderShuffle, backend: str = "", progress: Progress = s
     check_order(order, groups.n)
     progress("the exact sensitivity")
     with work.held(later=False):  # without these all that was found would be lost
-        largest = sensitivity(groups, order, problem.distance)
+        any_values = sensitivity(groups, order, problem.distance)
+        largest = any_values if values is None else sensitivity(groups, order, values=values)
         if problem.distance == "kendall" and status != "interrupted" and groups.points is not None:
             other = along(groups, order)
-            if (theirs := sensitivity(groups, other)) <= largest:  # as private, and more can be learned
+            if (theirs := sensitivity(groups, other, values=values)) <= largest:  # as private, and more can be learned
                 order, largest = other, theirs
         wide = width(groups, order)
-    below = largest
+    below = any_values = largest if values is None else any_values
     if status != "optimal":
-        below, status = _bounded(problem, largest, status, progress)
+        below, status = _bounded(problem, any_values, status, progress)
+    if values is not None:
+        below = narrowed_bound(below, groups.sizes, values)
+        if status != "interrupted":  # what is best for any answers need not be so for few values
+            status = "optimal" if below >= largest else "solved"
     q = ratio(problem.alpha, largest)
     note = "nobody is grouped with anybody: the order is left alone"
     if largest:

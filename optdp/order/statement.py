@@ -42,6 +42,11 @@ def statements(problem: OrderShuffle) -> list[Statement]:
             "The program of an order is for the Kendall distance: by Hamming's every order has the same sensitivity. "
             f"Found distance {problem.distance}."
         )
+    if problem.values is not None:
+        raise ProblemError(
+            f"The program of an order is for answers of any number of values. Found values = {problem.values}. Leave "
+            "values out: the order serves for both."
+        )
     groups = problem.groups
     n, sizes = groups.n, groups.sizes[distinct(groups)].tolist()
     pairs, members, within = comb(n, 2), sum(sizes), sum(comb(size, 2) for size in sizes)

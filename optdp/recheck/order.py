@@ -18,6 +18,17 @@ It is reached between the word in which every number is in its place, `L = b`, a
 
     Delta = m(m-1)/2 + 2 ((sum of the h largest) - (sum of the h smallest) - h (m-h)).
 
+**Few values.** If all answers together have `k` different values at most, exchanging neighbours that are equal changes
+nothing, and exchanging others changes `d` by 1: no release is more than `q^-K` times as likely, `K` the number of
+exchanges of different neighbours that lead from one sequence of answers to the other. With two values, F(p) ones among
+the first `p` answers before and G(p) after, `K` is the sum of |F(p) - G(p)|; between the `i`-th and the next member it
+is at most `min(i, m-i)`, which the `h` first members' ones reach that go to the last:
+
+    Delta = (sum of the h largest) - (sum of the h smallest).
+
+With more, let members whose answers are equal keep their order. Then only pairs with different answers are exchanged
+among members, at most `(m^2 - sum of c^2) / 2` of them for classes `c` of sizes as equal as can be; the rest as above.
+
 **Hamming**, `d` counts the places with `W[k] != k`. Only those of members change, and all of them do between a word
 that leaves them in place and one that leaves none: `Delta = m`, or 0 for `m < 2`.
 """
@@ -66,7 +77,7 @@ def _check_order(document: Mapping[str, Any], folder: str, allow_outside: bool) 
     must(count == n, f"The groups must be of the {n} records of the order", count)
     must(found == document["groups"], "The groups must be those that the order was made for", found)
 
-    largest, wide = order_figures(groups, order, distance)
+    largest, wide = order_figures(groups, order, distance, claim.get("values"))
     for name, value in (("sensitivity", largest), ("width", wide)):
         if claim[name] != value:
             raise Failed(f"the claim {name} = {shown(claim[name])} does not hold. Found {value}.")
@@ -90,8 +101,8 @@ def _check_order(document: Mapping[str, Any], folder: str, allow_outside: bool) 
 
 def _stated_claim(document: Mapping[str, Any]) -> tuple[dict[str, Any], Fraction]:
     """The claim in its form, and `q`; it must be that of the problem."""
-    claim = table_with(document["claim"], "claim", "alpha theta q sensitivity width meaning")
-    title = table_with(document["problem"], "problem", "kind alpha distance groups", "title").get("title", "")
+    claim = table_with(document["claim"], "claim", "alpha theta q sensitivity width meaning", "values")
+    title = table_with(document["problem"], "problem", "kind alpha distance groups", "title values").get("title", "")
     must(isinstance(title, str), "title must be text", title)
     for name in ("sensitivity", "width"):
         must(type(claim[name]) is int and claim[name] >= 0, f"{name} must be a whole number", claim[name])
@@ -101,6 +112,10 @@ def _stated_claim(document: Mapping[str, Any]) -> tuple[dict[str, Any], Fraction
     stated = [document["problem"].get(name) for name in ("kind", "alpha", "distance")]
     right = stated == ["order-shuffle", claim["alpha"], document["distance"]]
     must(right, "The claim must be that of the problem in the file", stated)
+    if "values" in claim or "values" in document["problem"]:
+        values = whole_number(claim.get("values"), "values", 2, MOST_RECORDS)
+        same = whole_number(document["problem"].get("values"), "values", 2, MOST_RECORDS) == values
+        must(same and document["distance"] == "kendall", "values must be the problem's, by Kendall's distance", values)
     pair = claim["q"]
     right = isinstance(pair, list) and len(pair) == 2 and all(isinstance(part, str) for part in pair)
     right = right and all(re.fullmatch("[0-9]{1,1000}", part) for part in pair)
@@ -109,8 +124,8 @@ def _stated_claim(document: Mapping[str, Any]) -> tuple[dict[str, Any], Fraction
     return claim, Fraction(int(pair[0]), int(pair[1]))
 
 
-def order_figures(groups: Groups, order: Sequence[int], distance: str) -> tuple[int, int]:
-    """The largest `Delta` of a group, and how far apart members of a group stand at most."""
+def order_figures(groups: Groups, order: Sequence[int], distance: str, values: int | None = None) -> tuple[int, int]:
+    """The largest `Delta` of a group for so many values (None: any), and how far apart members of one stand at most."""
     position = [0] * len(order)
     for place, record in enumerate(order):
         position[record] = place
@@ -124,10 +139,20 @@ def order_figures(groups: Groups, order: Sequence[int], distance: str) -> tuple[
         places = sorted(map(position.__getitem__, group))
         wide = max(wide, places[-1] - places[0])
         half = m // 2
-        pairs = sum(places[m - half :]) - sum(places[:half]) - half * (m - half)
-        delta = m * (m - 1) // 2 + 2 * pairs if distance == "kendall" else m
+        far = sum(places[m - half :]) - sum(places[:half])
+        if distance == "hamming":
+            delta = m
+        else:
+            delta = far if values == 2 else _unequal(m, values) + 2 * (far - half * (m - half))
         largest = max(largest, delta if m > 1 else 0)
     return largest, wide
+
+
+def _unequal(m: int, values: int | None) -> int:
+    """The most pairs of different answers among `m`, of so many values; None: as many as there are answers."""
+    classes = m if values is None else min(m, values)
+    size, larger = divmod(m, classes)
+    return (m * m - larger * (size + 1) ** 2 - (classes - larger) * size**2) // 2
 
 
 def _check_theta(text: str | None, q: Fraction) -> None:

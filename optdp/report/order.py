@@ -38,7 +38,7 @@ def page(found: VerifiedOrder, name: str, title: str = "") -> bytes:
     """The page about a verified order whose file is called `name`."""
     stated = str(found.artifact.problem.get("title", "")).strip()[:200]
     subject = title or stated or f"Answers of {people(found.artifact.n)}, shuffled within groups"
-    own = sensitivities(found.groups, found.artifact.order, found.artifact.distance)
+    own = sensitivities(found.groups, found.artifact.order, found.artifact.distance, found.artifact.values)
     along, heat = positions(found.groups, found.artifact.order)
     data: dict[str, Any] = {"heat": heat.json() | NAMES, "sizes": _sizes(found).json()}
     data["sensitivities"] = Chart(
@@ -146,12 +146,23 @@ def _assumptions(found: VerifiedOrder) -> Html:
                 f"The groups, which are public: {source}. There are {len(found.groups):,} of them, with "
                 f"{least:,} to {most:,} records.",
                 "The groups were made from public data alone, not from the answers.",
+                _values(found.artifact.values),
                 "The people randomized their answers themselves, before the shuffler got them.",
                 "Randomness that nobody can predict. A shuffle with a known seed can be undone.",
             ),
             kind="box prior",
             name="prior",
         ),
+    )
+
+
+def _values(values: int | None) -> str:
+    if values is None:
+        return "Answers may be of any kind: nothing is assumed about how many different ones there are."
+    return (
+        f"There are at most {values:,} different answers. Exchanging equal ones changes nothing, so fewer values need "
+        f"less mixing. The command optdp shuffle refuses answers of more than {values:,} values, for which alpha would "
+        "not hold."
     )
 
 
