@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help:
 	@echo "make demo   solve and verify one problem of each kind, export a sampler, write a report, run shuffled sums"
 	@echo "make quick  run the tests of what matters most, in about a minute"
-	@echo "make test   run all tests but the slow ones, in half an hour on two cores"
+	@echo "make test   run all tests but the slow ones, in a quarter of an hour on two cores"
 	@echo "make test-all  run all tests"
 	@echo "make coverage  measure which lines the tests run"
 	@echo "make lint   check style and types"
@@ -46,9 +46,10 @@ test: .venv/.dev
 	$(BIN)/python -m pytest -n auto -m "not slow" $(ARGS)
 
 slow: .venv/.dev
-	$(BIN)/python -m pytest -n auto -m slow $(ARGS)
+	$(BIN)/python -m pytest -n auto -m "slow and not rare" $(ARGS)
 
-test-all: test slow
+test-all: .venv/.dev
+	$(BIN)/python -m pytest -n auto $(ARGS)
 
 # Counts this process alone: commands that tests start in others count for nothing. Without the tests of signals, which
 # may arrive while the measuring holds its own lock, and then wait for it forever.

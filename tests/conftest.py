@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tests.command_line import Done, in_process
-from tests.tiers import QUICK, SLOW, UNKNOWN
+from tests.tiers import QUICK, RARE, SLOW, UNKNOWN
 
 os.environ["OPTDP_QUIET"] = "1"  # lines of progress come by the clock
 
@@ -32,13 +32,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     found = set()
     for item in items:
         test = item.nodeid.removeprefix("tests/")
-        for tier, mark in ((QUICK, pytest.mark.quick), (SLOW, pytest.mark.slow)):
+        for tier, mark in ((QUICK, pytest.mark.quick), (SLOW, pytest.mark.slow), (RARE, pytest.mark.rare)):
             names = [name for name in tier if test.startswith(name)]
             found.update(names)
             if names:
                 item.add_marker(mark)
     if len({item.path for item in items}) > 100:  # all were collected
-        config.stash[UNKNOWN] = sorted({*SLOW, *QUICK} - found)
+        config.stash[UNKNOWN] = sorted({*SLOW, *RARE, *QUICK} - found)
 
 
 @pytest.fixture

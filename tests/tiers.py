@@ -1,4 +1,5 @@
-"""Which tests are run when: `make quick` runs QUICK, `make test` all but SLOW, `make test-all` and CI everything.
+"""Which tests are run when: `make quick` runs QUICK, `make test` all but SLOW, CI these and SLOW without RARE, and
+`make test-all` everything. What is RARE is SLOW as well.
 
 Names begin with the file, below `tests/`; a name stands for all tests whose name begins with it.
 """
@@ -43,7 +44,6 @@ SLOW: tuple[str, ...] = (
     "recheck/test_recheck.py::test_both_judge_damaged_files_alike",
     "sweeps/test_sweep.py::test_a_real_cluster_finds_the_same",
     "sweeps/test_sweep.py::test_goes_on_where_it_was_stopped[SIGINT-2]",
-    "test_pages.py::test_page[how-to]",
     "test_pages.py::test_page_with_all_that_is_costly",
     "test_same_everywhere.py",
     "test_solution.py::test_problem_library[paper-a/figure-5-m2-p005-n200]",
@@ -70,6 +70,28 @@ SLOW: tuple[str, ...] = (
     "test_solution.py::test_problem_library[use-cases/hospitals-range]",
     "test_solution.py::test_problem_library[use-cases/two-offices-several-worlds]",
     "test_solution.py::test_problem_library[use-cases/two-offices-two-guarantees]",
+)
+
+RARE: tuple[str, ...] = (
+    "plan/test_plan_bound.py::test_no_plan_is_below",
+    "plan/test_seeded.py::test_more_random_problems",
+    "test_examples.py::test_example[figure_5.py]",
+    "test_examples.py::test_example[figure_6.py]",
+    "test_examples.py::test_example[figure_7.py]",
+    "test_examples.py::test_example[figure_8.py]",
+    "test_examples.py::test_example[wrong_world.py]",
+    "test_solution.py::test_problem_library[paper-a/figure-5-m2-p005-n200]",
+    "test_solution.py::test_problem_library[paper-a/figure-5-m2-p01-n",
+    "test_solution.py::test_problem_library[paper-a/figure-5-m5-p005-n200]",
+    "test_solution.py::test_problem_library[paper-a/figure-5-m5-p01-n100]",
+    "test_solution.py::test_problem_library[paper-a/figure-5-m5-p01-n200]",
+    "test_solution.py::test_problem_library[paper-a/figure-6-",
+    "test_solution.py::test_problem_library[paper-a/figure-8-never-worse]",
+    "test_solution.py::test_problem_library[paper-a/five-teams]",
+    "test_solution.py::test_problem_library[paper-a/hr-large-subsidiary",
+    "test_solution.py::test_problem_library[paper-a/hr-teams-merged",
+    "test_solution.py::test_problem_library[paper-a/hr-two-subsidiaries]",
+    "test_solution.py::test_problem_library[use-cases/hospitals-range]",
 )
 
 QUICK: tuple[str, ...] = (
