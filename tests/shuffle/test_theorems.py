@@ -9,14 +9,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import nbinom
+from scipy.stats import binom, nbinom
 
 from optdp import SGDL, MetricShuffle, solve
 from optdp.shuffle.metric import theorems
-from optdp.shuffle.metric.theorems import lemma_c_1, theorem_3_1, theorem_4_1, theorem_4_1_noise, theorem_7_2
+from optdp.shuffle.metric.theorems import (
+    lemma_c_1,
+    theorem_3_1,
+    theorem_3_2,
+    theorem_4_1,
+    theorem_4_1_noise,
+    theorem_7_2,
+)
 
 OPTDP = Path(theorems.__file__).resolve().parents[2]
-NAMES = {"theorem_3_1", "theorem_4_1", "theorem_4_1_noise", "theorem_7_2", "lemma_c_1"}
+NAMES = {"theorem_3_1", "theorem_3_2", "theorem_4_1", "theorem_4_1_noise", "theorem_7_2", "lemma_c_1"}
 
 
 def test_vectors_of_the_corrections() -> None:
@@ -32,6 +39,23 @@ def test_where_they_do_not_apply() -> None:
         assert solve(MetricShuffle("geo", n, 5, "1e-4", "0.5")).epsilon <= 0.5  # ours does
     assert theorem_4_1(5, 0.8, 1e-4) is not None
     assert theorem_3_1(10, 0.01, 1e-6) is None
+
+
+@pytest.mark.parametrize(("bits", "p"), [(100, 0.3), (5000, 0.1), (20_000, 0.01), (1000, 0.9)])
+def test_theorem_32_holds_and_is_twice_too_large(bits: int, p: float) -> None:
+    """The error is a binomial one: each bit is flipped with probability p/2, and the sum scaled by 1/(1-p)."""
+    flipped = np.arange(bits + 1)
+    for beta in (0.3, 0.05, 1e-4):
+        bound = theorem_3_2(bits, p, beta)
+        if bound is None:
+            assert p * bits < 2 * math.log(2 / beta)
+            continue
+        off = np.abs(flipped - bits * p / 2) / (1 - p)  # all bits are 0; with all 1 it is the same
+        chances = binom.pmf(flipped, bits, p / 2)
+        assert chances[off > bound].sum() < beta
+        enough = np.sort(off)[np.searchsorted(np.cumsum(chances[np.argsort(off)]), 1 - beta)]
+        if beta == 0.05:
+            assert 1.7 < bound / enough < 2.9  # the variance is below lambda / 2 where p is large
 
 
 def test_lemma_c1_lets_people_truncate() -> None:

@@ -35,7 +35,11 @@ def theorems_of(problem: MetricShuffle, design: Design) -> tuple[Theorem, ...]:
         return (
             Theorem("theorem_3_1", _times(theorem_3_1(n * design.k, p, delta), scale), flips),
             Theorem("theorem_7_1", _times(theorem_3_1(design.k, p, delta), scale), flips),  # for one person's bits
-        )
+            Theorem(
+                "theorem_3_2", theorem_3_2(design.n * design.k, p, 0.05),
+                "holds: so far off are at most 5 in 100 sums; about twice too far",
+            ),
+        )  # fmt: skip
     noise = float(there(design.eps_geo))
     if problem.mechanism == "geo":
         worth = "1.2 to 3 times too large at distance 1, too small at large ones; needs n > 4"
@@ -66,6 +70,16 @@ def theorem_3_1(bits: int, p: float, delta: float) -> float | None:
     if not 14 * math.log(4 / delta) <= lam <= bits:
         return None
     return math.sqrt(32 * math.log(4 / delta) / (lam - math.sqrt(2 * lam * math.log(2 / delta))))
+
+
+def theorem_3_2(bits: int, p: float, beta: float) -> float | None:
+    """RR-Shuffle's utility (also A.2): a sum is further off with a probability below `beta`. It holds, and is about
+    twice too large, as it takes `2 lambda` for a variance of `lambda / 2`.
+    """
+    lam = p * bits
+    if not 2 * math.log(2 / beta) <= lam < bits:
+        return None
+    return bits / (bits - lam) * math.sqrt(2 * lam * math.log(2 / beta))
 
 
 def theorem_4_1(n: int, eps_geo: float, delta: float) -> float | None:
