@@ -35,7 +35,8 @@ ABSENT = (
 LOGIC = {
     "optdp.errors", "optdp.files.data", "optdp.files.models", "optdp.numbers", "optdp.numbers.exact",
     "optdp.work", "optdp.work.account", "optdp.files", "optdp.files.atomic",
-    "optdp.files.canonical", "optdp.order", "optdp.order.format", "optdp.order.mechanism", "optdp.order.sources",
+    "optdp.files.canonical", "optdp.order", "optdp.order.alphabet", "optdp.order.format",
+    "optdp.order.mechanism", "optdp.order.sources",
     "optdp.order.problem",
 }  # fmt: skip
 """What the verdict about an order may rest on."""
