@@ -23,7 +23,7 @@ from optdp.amplification.randomizers import (
     Channel,
     Generic,
     Randomizer,
-    Sampled,
+    Thinned,
     described,
 )
 from optdp.errors import ProblemError
@@ -342,7 +342,7 @@ class Amplification(Problem["AmplificationSolution"]):
         epsilon = 1.0 if self.epsilon is None else below(self.epsilon)
         if self.eps0 is not None and self.epsilon is not None and self.epsilon >= self.eps0:
             epsilon = max(epsilon, eps0)  # rounding must not put epsilon below eps0
-        randomizer = self.randomizer if self.rate == 1 else Sampled(self.randomizer, self.rate)
+        randomizer = self.randomizer if self.rate == 1 else Thinned(self.randomizer, self.rate)
         setting = Setting(randomizer, eps0, 2 if self.n is None else self.n)
         return Question(setting, epsilon, 0.5 if self.delta is None else below(self.delta))
 

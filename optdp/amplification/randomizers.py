@@ -145,7 +145,7 @@ class Family(ABC):
 
 
 @dataclass(frozen=True)
-class Sampled:
+class Thinned:
     """Everybody takes part with probability `rate`, by chance and in secret, and otherwise sends nothing.
 
     Who counts the messages knows how many sent nothing, so that nothing is a message like any other; it is as likely
@@ -154,7 +154,7 @@ class Sampled:
 
     inner: Randomizer
     rate: Fraction
-    kind: ClassVar[str] = "sampled"
+    kind: ClassVar[str] = "thinned"
 
     @property
     def own_eps0(self) -> float | None:
@@ -182,7 +182,7 @@ class Sampled:
 
 def everybody(randomizer: Randomizer) -> Randomizer:
     """What those who take part do."""
-    return randomizer.inner if isinstance(randomizer, Sampled) else randomizer
+    return randomizer.inner if isinstance(randomizer, Thinned) else randomizer
 
 
 def described(randomizer: Randomizer) -> str:
