@@ -6,7 +6,6 @@ import csv
 import itertools
 import json
 import random
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -18,7 +17,6 @@ import numpy as np
 import pytest
 
 from optdp import OrderShuffle, solve
-from optdp.cli.main import main
 from optdp.comparison.orders import Order
 from optdp.errors import ArtifactError, CertificateError, ProblemError
 from optdp.loading import load
@@ -194,8 +192,7 @@ def test_no_order_is_below_the_bound(values: int) -> None:
 
 # ---------------------------------------------------------------------- problems, files, commands
 
-Said = tuple[int, str, str]
-Run = Callable[..., Said]
+Run = Callable[..., tuple[int, str, str]]
 PROBLEM = """
 kind = "order-shuffle"
 alpha = 1
@@ -205,18 +202,6 @@ ordering = "rcm"
 file = "groups.json"
 n = 9
 """
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> Said:
-        monkeypatch.setattr(sys, "argv", ["optdp", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        said = capsys.readouterr()
-        return int(stopped.value.code or 0), said.out, said.err
-
-    return call
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optdp.cli.main import main
 from optdp.errors import ArtifactError, CertificateError
 from optdp.files.canonical import canonical
 from optdp.order.format import read_order, verify_order
 
-Said = tuple[int, str, str]
-Run = Callable[..., Said]
+Run = Callable[..., tuple[int, str, str]]
 
 PROBLEM = """
 kind = "order-shuffle"
@@ -31,18 +28,6 @@ points = "places.csv"
 columns = ["x", "y"]
 radius = {radius}
 """
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> Said:
-        monkeypatch.setattr(sys, "argv", ["optdp", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        said = capsys.readouterr()
-        return int(stopped.value.code or 0), said.out, said.err
-
-    return call
 
 
 @pytest.fixture
